@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "core/base/child_group.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
@@ -48,6 +49,7 @@ void clean_up() {
     while (waitpid(group, &status, 0) < 0 && errno == EINTR) {  // it writes no file any more
     }
   }
+  kill_child_groups();
   remove_registered_folder();
   remove_pending_files();
 }

@@ -1,6 +1,6 @@
-// On SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU and SIGABRT: kills the commands that were started, removes
-// half-written files and the temporary folder, then lets the signal take its default action. SIGXFSZ is ignored: the
-// write that exceeds the limit fails with the system's words instead.
+// On SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU and SIGABRT: kills the commands and the registered child groups
+// (core/base/child_group.h), removes half-written files and the temporary folder, then lets the signal take its default
+// action. SIGXFSZ is ignored: the write that exceeds the limit fails with the system's words instead.
 #pragma once
 
 #include <signal.h>

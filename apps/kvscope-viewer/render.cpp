@@ -83,12 +83,21 @@ bool is_film(const RenderRequest& request) {
   return format && viz::is_film(*format);
 }
 
-void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Run& run) {
+// The row of the step of a tile that the trace holds; a kernel's trace has none.
+std::optional<std::int64_t> row_of_tile(const viz::Run& run, const std::optional<viz::RecordedTile>& tile) {
+  if (!tile) return std::nullopt;
+  const std::vector<std::int64_t>& steps = run.timeline().step;
+  const auto found = std::ranges::find(steps, tile->opened.step.value);
+  return found == steps.end() ? std::nullopt : std::optional(found - steps.begin() + 1);
+}
+
+void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Run& run,
+              const std::optional<viz::RecordedTile>& tile) {
   const bool film = is_film(request);
   const std::int64_t last = run.facts().rows - 1;
-  const std::int64_t first = request.step ? row_of_step(run, "--step", *request.step)
-                             : film       ? std::min<std::int64_t>(1, last)
-                                          : busiest_row(run);
+  const std::int64_t without = film ? std::min<std::int64_t>(1, last) : busiest_row(run);
+  const std::int64_t first =
+      request.step ? row_of_step(run, "--step", *request.step) : row_of_tile(run, tile).value_or(without);
   picture.position = run.end_of_row(first);
   picture.motion = request.motion;
   picture.between = request.between;
@@ -162,18 +171,38 @@ void check_selection(const RenderRequest& request, const viz::Picture& picture, 
                   viz::describe(state, run.facts(), picture.selection), other_step(picture.selection, run)));
 }
 
-// The n-th tile that the trace itself holds, or without a number the one that its scenario is about.
-std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optional<std::int64_t> number) {
-  const std::vector<viz::RecordedTile> tiles = viz::recorded_tiles(run);
-  const auto meant = viz::recorded_meant(tiles, run.facts());
-  if (!meant && !number) return nullptr;
-  const std::int64_t at = number.value_or(static_cast<std::int64_t>(meant.value_or(0)));
+bool is_of_another_step(const RenderRequest& request, const viz::Run& run, const viz::RecordedTile& tile) {
+  return request.step && *request.step != tile.opened.step.value && row_of_tile(run, tile);
+}
+
+// The tile of the trace that is drawn: the n-th one, or without a number the one that its scenario is about, of those
+// of the step that --step names. Nothing: the tile is staged on demand.
+std::optional<viz::RecordedTile> recorded_tile(const RenderRequest& request, const viz::Run& run) {
+  if (request.view != viz::View::tile) return std::nullopt;
+  const auto number = request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt;
+  if (request.tile && !number) return std::nullopt;
+  std::vector<viz::RecordedTile> tiles = viz::recorded_tiles(run);
+  if (!number) {
+    std::erase_if(tiles, [&](const viz::RecordedTile& tile) { return is_of_another_step(request, run, tile); });
+    const auto meant = viz::recorded_meant(tiles, run.facts());
+    return meant ? std::optional(tiles[*meant]) : std::nullopt;
+  }
+  const std::int64_t at = number.value_or(0);
   if (at < 0 || at >= std::ssize(tiles)) {
     throw InputError("command line", "--tile",
                      tiles.empty() ? fmt::format("{}: the trace holds no tile: name one as 'seq 3 token 70 k tma'", at)
                                    : fmt::format("{} is outside [0, {}): tiles of the trace", at, tiles.size()));
   }
-  return std::make_shared<const viz::Tile>(viz::load_tile(run, tiles[static_cast<std::size_t>(at)]));
+  const viz::RecordedTile& tile = tiles[static_cast<std::size_t>(at)];
+  if (is_of_another_step(request, run, tile)) {
+    const std::string name = viz::to_text(viz::request_of(viz::load_tile(run, tile)));
+    throw InputError(
+        "command line", "--step",
+        fmt::format("{} is not the step of tile {} of the trace, which is of step {}: choose --step {}, or "
+                    "stage the same tile after step {} with --tile '{}'",
+                    *request.step, at, tile.opened.step.value, tile.opened.step.value, *request.step, name));
+  }
+  return tile;
 }
 
 // The tile with its map, scales and row bytes, as the scenario of its trace has them. If the scenario cannot stage it,
@@ -272,12 +301,12 @@ void reject_parts(const char* why, std::initializer_list<std::pair<const char*, 
   if (!faults.empty()) throw InputError("command line", std::move(faults));
 }
 
-void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
+void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run,
+              const std::optional<viz::RecordedTile>& recorded, const char* program) {
   if (picture.view != viz::View::tile) return;
-  const auto number = request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt;
-  if (number || !request.tile) {
-    picture.tile = recorded_tile(run, number);
-    if (picture.tile && run.facts().scenario) picture.tile = with_source(*picture.tile, run, request, program);
+  if (recorded) {
+    picture.tile = std::make_shared<const viz::Tile>(viz::load_tile(run, *recorded));
+    if (run.facts().scenario) picture.tile = with_source(*picture.tile, run, request, program);
   }
   if (!picture.tile) stage_tile(picture, request, run, program);
   if (!picture.tile)
@@ -394,10 +423,11 @@ int render(const RenderRequest& request, int argc, char** argv) {
   picture.theme = request.theme;
   picture.font_scale = request.font_scale;
   picture.frames_per_second = request.frames_per_second;
-  set_time(picture, request, *run);
+  const std::optional<viz::RecordedTile> recorded = recorded_tile(request, *run);
+  set_time(picture, request, *run, recorded);
   if (request.select) picture.selection = selection_of(request, *run);
   if (!picture.selection.of_tile()) check_selection(request, picture, *run);
-  set_tile(picture, request, *run, argv[0]);
+  set_tile(picture, request, *run, recorded, argv[0]);
   if (picture.selection.of_tile()) check_selection_of_tile(request, picture, *run);
   set_attention(picture, request, run, argv[0]);
   Progress bar("frames");

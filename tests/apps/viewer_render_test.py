@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -30,6 +31,22 @@ SVG = "{http://www.w3.org/2000/svg}"
 def content(path):
     with open(path, "rb") as file:
         return file.read()
+
+
+def wait_for(condition, patience=20):
+    """The condition, as soon as it is true; after `patience` seconds as it is."""
+    end = time.monotonic() + patience * (10 if program.SLOW_BUILD else 1)
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def is_running(number):
+    """A process that has only its exit code left has ended."""
+    try:
+        return content(f"/proc/{number}/stat").rsplit(b") ", 1)[1][:1] not in b"ZX"
+    except OSError:
+        return False
 
 
 class Pictures(unittest.TestCase):
@@ -140,6 +157,33 @@ class Png(Pictures):
             self.assertNotEqual(first, self.bytes_of(*trace, "--tile", "1"))
             # The same tile, on demand: K, layer 1, the first tile.
             self.assertEqual(first, self.bytes_of(*trace, "--tile", "seq 0 k layer 1 tma"))
+
+    def test_a_tile_of_a_trace_and_its_step_are_those_of_one_step(self):
+        """The picture of another step had that step in its header and the tile of its own step below."""
+        with tempfile.TemporaryDirectory() as out:
+            scenario = json.loads(content(gallery("quantized_e4m3")))
+            scenario["focus"] = {"staging": "lanes", "layer": 1, "sequence": 0, "step": 5}
+            path = os.path.join(out, "staged.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(scenario, file)
+            fine("run", path, "--out", out, "--trace", "full")
+            tile = ("--trace", os.path.join(out, "trace.kvt"), "--view", "tile")
+            for ending, more in (("png", ()), ("gif", ("--tile-event", "3100"))):
+                of_step = self.bytes_of(*tile, "--step", "5", *more, ending=ending)
+                for named in ((), ("--tile", "0")):
+                    self.assertEqual(of_step, self.bytes_of(*tile, *named, *more, ending=ending), "the tile's step")
+                    self.assertEqual(of_step, self.bytes_of(*tile, "--step", "5", *named, *more, ending=ending))
+            # Another step: a tile by its number is a contradiction, any other one is staged after that step.
+            for name in ("picture.png", "picture.gif"):
+                done = viewer("--render", self.file(name), *tile, "--tile", "0", "--step", "3")
+                self.assertEqual((done.returncode, done.stdout, os.listdir(self.folder.name)), (2, "", []))
+                self.assertEqual(done.stderr,
+                                 "kvscope-viewer: command line: --step: 3 is not the step of tile 0 of the trace, which is of "
+                                 "step 5: choose --step 5, or stage the same tile after step 3 with --tile 'seq 0 token 0 k "
+                                 "layer 1 head 0 dim 0 tma'\n")
+            for step in ("3", "9"):
+                self.assertEqual(self.bytes_of(*tile, "--step", step),
+                                 self.bytes_of("--scenario", path, "--view", "tile", "--step", step))
 
     def test_the_light_theme_is_light(self):
         image = self.pixels_of("--scenario", gallery("first_light"), "--theme", "light", "--size", "800x500")
@@ -327,6 +371,43 @@ class WholeOrNotThere(Pictures):
                 self.assertGreater(len(content(path)), 5000)
                 self.assertEqual(os.listdir(self.folder.name), ["a." + ending])
                 os.remove(path)
+
+    def test_a_signal_ends_the_program_that_writes_the_video_too(self):
+        """A program that ignores the end of its input and requests to end, with another one that it started."""
+        self.assertEqual(os.listdir(self.folder.name), [])
+        with tempfile.TemporaryDirectory() as programs:
+            numbers = os.path.join(programs, "numbers")
+            with open(os.path.join(programs, "ffmpeg"), "w", encoding="utf-8") as script:
+                script.write(f"""#!/bin/sh
+trap '' TERM INT HUP PIPE
+for last; do :; done
+echo begun > "${{last#file:}}"
+echo $$ >> {numbers}
+sh -c 'echo $$ >> {numbers}; while :; do sleep 0.2; done' &
+cat >> "${{last#file:}}"
+while :; do sleep 0.2; done
+""")
+            os.chmod(script.name, 0o700)
+            environment = no_display(PATH=programs + ":" + os.environ["PATH"], LC_ALL="C")
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+                with self.subTest(number):
+                    open(numbers, "w", encoding="utf-8").close()
+                    process = subprocess.Popen([program.VIEWER, "--render", self.file("a.webm"), "--scenario",
+                                                gallery("first_light"), "--size", "64x64", "--step", "2", "--to", "4"],
+                                               env=environment, preexec_fn=program.end_with_parent)
+                    self.assertTrue(wait_for(lambda: content(numbers).count(b"\n") == 2))
+                    started = [int(line) for line in content(numbers).split()]
+                    process.send_signal(number)
+                    self.assertEqual(process.wait(60), -number)
+                    # Nothing can tell the other program of a viewer that was killed; the first one is ended by the system.
+                    of_interest = started[:1] if number == signal.SIGKILL else started
+                    try:
+                        self.assertTrue(wait_for(lambda: not any(map(is_running, of_interest))))
+                    finally:
+                        for one in filter(is_running, started):
+                            os.kill(one, signal.SIGKILL)
+                    if number != signal.SIGKILL:
+                        self.assertEqual(os.listdir(self.folder.name), [])
 
     def test_a_video_on_a_full_disk_keeps_the_file_that_was_there(self):
         def no_room():

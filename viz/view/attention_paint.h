@@ -31,6 +31,7 @@ void paint_error_cell(QPainter& painter, const QRectF& rect, double ratio, const
 // The panels do not zoom: their maps always fit.
 class AttentionPanel : public Panel {
  public:
+  [[nodiscard]] bool zooms(const Scene&) const override { return false; }
   [[nodiscard]] Viewport zoomed(double, QPointF, const QRectF&, const Scene& scene) const override {
     return scene.viewport_of(id());
   }

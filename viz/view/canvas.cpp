@@ -154,6 +154,7 @@ void Canvas::repaint_base() {
   ++revision_;
   update();
   tell_changed(*this);
+  check_zoom();
 }
 
 void Canvas::position_changed() {
@@ -216,6 +217,7 @@ void Canvas::focus_on(std::optional<PanelId> panel) {
   focused_ = panel;
   ring_ = panel.has_value();
   update();
+  check_zoom();
   if (!panel) return;
   tell_focus(*this);
   if (const Place* const at = place(*panel)) Q_EMIT panelFocused(at->card);

@@ -10,7 +10,7 @@
 //           panel's view, and back.
 //   keys    Tab, Shift+Tab: panel by panel, then out of the canvas. Arrows, Home, End: object by object in the panel
 //           with the focus. Enter: pin, or unpin if pinned. Escape: unpin. + - 0: zoom in, out, to fit, in the panel
-//           under the pointer, else in the one with the focus.
+//           under the pointer, else in the one with the focus; of these, one that can be zoomed.
 // Clicking a step, or Enter on it, moves the cursor to it and keeps the pinned object.
 #pragma once
 
@@ -80,11 +80,14 @@ class Canvas final : public QWidget {
   // In (0, 1) while something moves, by the clock or held; nothing: the picture is a still one.
   [[nodiscard]] std::optional<double> motionTime() const;
 
+  // Why zoomIn() and zoomOut() change nothing now, with the next step; empty: they do, or there is no document.
+  [[nodiscard]] QString whyNoZoom() const;
+
   [[nodiscard]] QSize sizeHint() const override { return {1200, 760}; }
   [[nodiscard]] QSize minimumSizeHint() const override { return kSmallestBoard.toSize(); }
 
  public Q_SLOTS:
-  // In the panel under the pointer, else in the one with the focus.
+  // In the panel under the pointer, else in the one with the focus, of those that can be zoomed.
   void zoomIn();
   void zoomOut();
   void zoomToFit();             // every panel
@@ -94,6 +97,8 @@ class Canvas final : public QWidget {
  Q_SIGNALS:
   void viewChanged();                     // after setView() or a double click
   void panelFocused(const QRectF& card);  // the keyboard focus is in this card
+  void zoomPanelChanged();                // whyNoZoom() may have changed
+  void zoomRefused(const QString& why);   // a key of a zoom was pressed: whyNoZoom()
   void objectActivated(const kvscope::viz::Selection& object);
 
  protected:
@@ -166,7 +171,9 @@ class Canvas final : public QWidget {
   void go_to_time(const Selection& place);  // a step, or an event of the tile
   void pan(QPointF to);
   void zoom(const Place& place, double factor, QPointF at);
+  [[nodiscard]] std::vector<const Place*> panels_meant() const;
   [[nodiscard]] const Place* panel_for_zoom() const;
+  void check_zoom();  // to be called when the pointer, the focus or the panels changed
   void zoom_by_key(double factor);
   void show_tool_tip(const QHelpEvent& event);
   void toggle_view(PanelId panel);
@@ -191,6 +198,7 @@ class Canvas final : public QWidget {
   };
   mutable std::array<Cells, kPanels> cells_;
 
+  QString no_zoom_;  // whyNoZoom(), as of the last signal
   std::optional<QPointF> pointer_;  // position of the mouse, while it is over the canvas
   std::optional<Press> press_;      // while the button is down
   std::optional<PanelId> focused_;  // the panel with the keyboard focus

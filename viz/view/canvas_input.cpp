@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <QtGui/QHelpEvent>
 #include <QtGui/QKeyEvent>
@@ -90,6 +91,13 @@ bool is_own_key(const QKeyEvent& event) {
   }
 }
 
+// Ctrl++, Ctrl+= and Ctrl+-
+bool is_zoom_of_window(const QKeyEvent& event) {
+  const Qt::KeyboardModifiers modifiers = event.modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier);
+  return modifiers == Qt::ControlModifier &&
+         (event.key() == Qt::Key_Plus || event.key() == Qt::Key_Equal || event.key() == Qt::Key_Minus);
+}
+
 QPointF clamped(QPointF at, const QRectF& to) {
   return {std::clamp(at.x(), to.left(), to.right()), std::clamp(at.y(), to.top(), to.bottom())};
 }
@@ -112,6 +120,7 @@ void Canvas::point_at(QPointF at) {
   const Selection object = place != nullptr ? hit(*place, at) : Selection{};
   document_->hover(object);
   show_cursor(place, object);
+  check_zoom();
 }
 
 void Canvas::point_again() {
@@ -151,6 +160,7 @@ void Canvas::mousePressEvent(QMouseEvent* event) {
                  at != nullptr && at->body.contains(*pointer_)};
   if (at == nullptr) return;
   focused_ = at->panel;
+  check_zoom();
   press_->object = hit(*at, *pointer_);
   // Moves to the step immediately; a drag continues from there.
   if (scrubs(at->panel) && press_->object.of_time()) activate(press_->object);
@@ -180,6 +190,7 @@ void Canvas::mouseDoubleClickEvent(QMouseEvent* event) {
 
 void Canvas::leaveEvent(QEvent*) {
   pointer_.reset();
+  check_zoom();
   if (document_ != nullptr && !by_key_ && !press_) document_->hover({});
 }
 
@@ -217,6 +228,7 @@ void Canvas::wheelEvent(QWheelEvent* event) {
   const QPointF turned = event->angleDelta();
   const bool sideways = std::abs(turned.x()) > std::abs(turned.y());
   if (!sideways && (event->modifiers() & Qt::ShiftModifier) == 0) {
+    if (!panel(at->panel).zooms(sceneNow())) return event->ignore();  // scrolls a low window
     return zoom(*at, std::pow(kZoomNotch, turned.y() / kNotch), event->position());
   }
   const Panel& of = panel(at->panel);
@@ -235,15 +247,46 @@ void Canvas::zoom(const Place& at, double factor, QPointF point) {
   setViewport(at.panel, panel(at.panel).zoomed(factor, point, at.body, sceneNow()));
 }
 
-const Place* Canvas::panel_for_zoom() const {
+// The panel under the pointer, then the one with the focus. Without both, all of them.
+std::vector<const Place*> Canvas::panels_meant() const {
+  std::vector<const Place*> meant;
   const Place* const under = pointer_ && !by_key_ ? card_at(*pointer_) : nullptr;
-  if (under != nullptr && under->body.contains(*pointer_)) return under;
-  return focused_ ? place(*focused_) : nullptr;
+  if (under != nullptr && under->body.contains(*pointer_)) meant.push_back(under);
+  if (const Place* const focused = focused_ ? place(*focused_) : nullptr) meant.push_back(focused);
+  if (!meant.empty()) return meant;
+  for (const Place& at : places_) meant.push_back(&at);
+  return meant;
+}
+
+const Place* Canvas::panel_for_zoom() const {
+  const Scene scene = sceneNow();
+  const std::vector<const Place*> meant = panels_meant();
+  const auto found = std::ranges::find_if(meant, [&](const Place* at) { return panel(at->panel).zooms(scene); });
+  return found == meant.end() ? nullptr : *found;
+}
+
+QString Canvas::whyNoZoom() const {
+  if (document_ == nullptr || panel_for_zoom() != nullptr) return {};
+  const Scene scene = sceneNow();
+  QStringList others;
+  for (const Place& at : places_) {
+    if (panel(at.panel).zooms(scene)) others.push_back(panel(at.panel).title());
+  }
+  if (others.isEmpty()) return tr("Nothing in this view can be zoomed: all of it is visible");
+  const QString title = panel(panels_meant().front()->panel).title();
+  return tr("%1 cannot be zoomed: point at %2, or give it the keyboard focus")
+      .arg(title.isEmpty() ? tr("The header") : title, others.join(tr(" or ")));
+}
+
+void Canvas::check_zoom() {
+  const QString why = whyNoZoom();
+  if (std::exchange(no_zoom_, why) != why) Q_EMIT zoomPanelChanged();
 }
 
 void Canvas::zoom_by_key(double factor) {
-  const Place* const at = document_ != nullptr ? panel_for_zoom() : nullptr;
-  if (at == nullptr) return;
+  if (document_ == nullptr) return;
+  const Place* const at = panel_for_zoom();
+  if (at == nullptr) return Q_EMIT zoomRefused(whyNoZoom());
   if (pointer_ && !by_key_ && at->body.contains(*pointer_)) return zoom(*at, factor, *pointer_);
   // Zooms around the selected object if it is visible.
   const std::optional<QRectF> anchor = panel(at->panel).anchor(sceneNow().lit(), at->body, sceneNow());
@@ -309,6 +352,10 @@ bool Canvas::event(QEvent* event) {
 }
 
 void Canvas::keyPressEvent(QKeyEvent* event) {
+  // The window's zoom actions are disabled then, and their keys arrive here.
+  if (is_zoom_of_window(*event) && document_ != nullptr && panel_for_zoom() == nullptr) {
+    return Q_EMIT zoomRefused(whyNoZoom());
+  }
   if (document_ == nullptr || !is_own_key(*event) || !take_key(*event)) QWidget::keyPressEvent(event);
 }
 
@@ -352,6 +399,7 @@ void Canvas::move_focus(Move move) {
   const Selection to = of.moved(from, move, at->body, sceneNow());
   ring_ = true;
   by_key_ = true;
+  check_zoom();
   setViewport(at->panel, of.revealing(to, at->body, sceneNow()));
   document_->hover(to);
   update();

@@ -36,6 +36,7 @@ class HeaderPanel final : public Panel {
   [[nodiscard]] std::optional<QRectF> anchor(const Lit&, const QRectF&, const Scene&) const override { return {}; }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
+  [[nodiscard]] bool zooms(const Scene&) const override { return false; }
   [[nodiscard]] Viewport zoomed(double, QPointF, const QRectF&, const Scene& scene) const override {
     return scene.viewport_of(PanelId::header);
   }

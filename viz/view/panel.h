@@ -84,6 +84,8 @@ class Panel {
   // The object that an arrow key moves to from `from`; if `from` is none, the first object.
   [[nodiscard]] virtual Selection moved(const Selection& from, Move move, const QRectF& body,
                                         const Scene& scene) const = 0;
+  // Whether zooming can change anything: not in a panel whose content is always visible as a whole.
+  [[nodiscard]] virtual bool zooms(const Scene&) const { return true; }
   // The viewport after zooming or scrolling. Panels that cannot be zoomed return the current viewport. `at` is in board
   // coordinates; `by` is added to the viewport's offset: positive values show the content further right and down.
   [[nodiscard]] virtual Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const = 0;

@@ -40,6 +40,7 @@ class SharedPanel final : public TilePanel {
                                         const Scene& scene) const override;
   [[nodiscard]] TilePlaces fill_places(std::span<const std::int64_t> fills, const QRectF& body,
                                        const Scene& scene) const override;
+  [[nodiscard]] bool zooms(const Scene& scene) const override { return scene.tile != nullptr; }
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] bool paints_scroll_bar() const override { return true; }

@@ -25,6 +25,7 @@ class TilePanel : public Panel {
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
+  [[nodiscard]] bool zooms(const Scene&) const override { return false; }
   [[nodiscard]] Viewport zoomed(double, QPointF, const QRectF&, const Scene& scene) const override {
     return scene.viewport_of(id());
   }

@@ -4,13 +4,21 @@
 
 namespace kvscope::viz {
 
+namespace {
+
+QString tip_with_key(const ActionEntry& of) {
+  return QStringLiteral("%1 (%2)").arg(tip_of(of), keys_of(of).front().toString(QKeySequence::NativeText));
+}
+
+}  // namespace
+
 Actions::Actions(QWidget* window) : QObject(window) {
   for (const ActionEntry& e : action_table()) {
     auto* action = new QAction(text_of(e), this);
     action->setShortcuts(keys_of(e));
     action->setCheckable(e.checkable);
     action->setStatusTip(tip_of(e));
-    action->setToolTip(QStringLiteral("%1 (%2)").arg(tip_of(e), keys_of(e).front().toString(QKeySequence::NativeText)));
+    action->setToolTip(tip_with_key(e));
     action->setObjectName(plain_text_of(e));
     window->addAction(action);
     actions_[static_cast<std::size_t>(e.id)] = action;
@@ -40,6 +48,14 @@ void Actions::set_open(bool open) {
                          (e.id >= Do::show_why && e.id <= Do::show_notes);
     if (of_run || of_file) (*this)[e.id]->setEnabled(open);
   }
+}
+
+void Actions::set_reason(Do id, const QString& why_not) {
+  QAction& action = *(*this)[id];
+  const ActionEntry& of = entry(id);
+  action.setEnabled(why_not.isEmpty());
+  action.setStatusTip(why_not.isEmpty() ? tip_of(of) : QStringLiteral("%1: %2").arg(tip_of(of), why_not));
+  action.setToolTip(why_not.isEmpty() ? tip_with_key(of) : tip_with_key(of) + QLatin1Char('\n') + why_not);
 }
 
 }  // namespace kvscope::viz

@@ -19,6 +19,8 @@ class Actions final : public QObject {
   void set_theme(const Theme& theme);  // paints the icons
   void set_playing(bool playing);      // sets icon and text of Do::play
   void set_open(bool open);            // enables or disables the actions that need an open file
+  // Disables an action; tool tip and status bar show why, after what it does. An empty reason enables it.
+  void set_reason(Do id, const QString& why_not);
 
  private:
   std::array<QAction*, kActions> actions_{};

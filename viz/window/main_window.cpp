@@ -252,14 +252,22 @@ void MainWindow::show_document() {
   show_status();
   if (document != nullptr) connect_document(facts);
   show_ways();
+  show_zoom();
 }
 
 void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   Document* document = document_.get();
-  for (void (Document::*moved)() :
-       {&Document::position_changed, &Document::pinned_changed, &Document::hovered_changed}) {
-    connect(document, moved, this, &MainWindow::show_status);
-  }
+  connect(document, &Document::position_changed, this, &MainWindow::show_status);
+  // The object that changed last: keys may pin another one while the pointer rests.
+  pinned_last_ = false;
+  connect(document, &Document::pinned_changed, this, [this] {
+    pinned_last_ = !document_->pinned().none();
+    show_status();
+  });
+  connect(document, &Document::hovered_changed, this, [this] {
+    pinned_last_ = false;
+    show_status();
+  });
   for (void (Document::*kept)() : {&Document::position_changed, &Document::pinned_changed,
                                    &Document::breakpoints_changed, &Document::tile_changed}) {
     connect(document, kept, this, &MainWindow::changed);
@@ -308,7 +316,7 @@ void MainWindow::show_status() {
     return;
   }
   const State& state = document_->cursor().state();
-  const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
+  const Selection& about = document_->hovered().none() || pinned_last_ ? document_->pinned() : document_->hovered();
   const AttentionModel& attention = document_->attention();
   what_->set_sentence(QString::fromStdString(
       about.none() ? std::string()

@@ -120,6 +120,7 @@ class MainWindow final : public QMainWindow {
   void keep_place();  // adds the current place to the history
   void go(const HistoryPlace& place);
   void show_ways();
+  void show_zoom();  // enables the zoom actions, or shows why they are off
   // The widget of the area that had the focus last, else the first that can have it; null if there is none.
   [[nodiscard]] static QWidget* focus_of(QWidget& area);
   [[nodiscard]] std::vector<QWidget*> areas() const;  // bars, docks and the picture, that are visible
@@ -208,6 +209,7 @@ class MainWindow final : public QMainWindow {
   std::vector<DockTitle*> titles_;
   QByteArray dock_state_;  // layout of the docks while the start page hides them
   bool docks_shown_ = true;
+  bool pinned_last_ = false;  // the selection changed after the hovered object
   StatusLine* what_ = nullptr;
   QLabel* when_ = nullptr;
   QActionGroup *view_group_ = nullptr, *theme_group_ = nullptr;

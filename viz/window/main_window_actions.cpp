@@ -5,6 +5,7 @@
 #include <QtWidgets/QMenu>
 #include <QtWidgets/QMenuBar>
 #include <QtWidgets/QStackedWidget>
+#include <QtWidgets/QStatusBar>
 
 #include "viz/view/canvas.h"
 #include "viz/window/attention_bar.h"
@@ -223,12 +224,21 @@ void MainWindow::connect_view_actions() {
   on(Do::font_normal, [this] { set_font_scale(1); });
   on(Do::present, [this] { present(!presentation_->on()); });
   connect(canvas_, &Canvas::viewChanged, this, [this] { set_view(canvas_->view()); });
+  connect(canvas_, &Canvas::zoomPanelChanged, this, &MainWindow::show_zoom);
+  connect(canvas_, &Canvas::zoomRefused, this, [this](const QString& why) { statusBar()->showMessage(why); });
   connect(find_bar_, &FindBar::closed, canvas_, [this] { canvas_->setFocus(); });
   connect(export_bar_, &ExportBar::closed, canvas_, [this] { canvas_->setFocus(); });
   connect(messages_, &MessageBar::left, this, [this] { center_->currentWidget()->setFocus(); });
   connect(find_bar_, &FindBar::located, why_, [this](const trace::Question& place) {
     why_->set_part({place.layer, place.head, place.dim, place.kv});
   });
+}
+
+void MainWindow::show_zoom() {
+  for (const Do id : {Do::zoom_in, Do::zoom_out}) {
+    actions_.set_reason(id, canvas_->whyNoZoom());
+    if (!document_) actions_[id]->setEnabled(false);
+  }
 }
 
 void MainWindow::let_go() {

@@ -6,10 +6,15 @@
 #include <QtGui/QMouseEvent>
 #include <QtWidgets/QAbstractButton>
 #include <QtWidgets/QAbstractItemView>
+#include <QtWidgets/QAbstractSpinBox>
 #include <QtWidgets/QComboBox>
+#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QMenuBar>
+#include <QtWidgets/QPlainTextEdit>
+#include <QtWidgets/QScrollBar>
 #include <QtWidgets/QStackedWidget>
 #include <QtWidgets/QStatusBar>
+#include <QtWidgets/QTextEdit>
 
 #include "viz/playback/happened.h"
 #include "viz/playback/tile_selection.h"
@@ -38,10 +43,25 @@ namespace {
 
 constexpr int kKeepAfter = 500;  // [ms] from a change to saving the session
 
-// Widgets that the space bar activates: if one of them has the focus, the space bar does not play.
-bool takes_blanks(const QObject* object) {
+// Widgets that use the space bar: if one of them has the focus, the space bar does not play. Text that is only read is
+// scrolled by it, with Shift backward; a text without more lines leaves it to the window.
+bool takes_blanks(const QObject* object, Qt::KeyboardModifiers modifiers) {
+  if (qobject_cast<const QTextEdit*>(object) != nullptr || qobject_cast<const QPlainTextEdit*>(object) != nullptr) {
+    const QScrollBar* const bar = static_cast<const QAbstractScrollArea*>(object)->verticalScrollBar();
+    return (modifiers & ~Qt::ShiftModifier) == Qt::NoModifier && bar->maximum() > bar->minimum();
+  }
+  if (modifiers != Qt::NoModifier) return false;
   return qobject_cast<const QAbstractButton*>(object) != nullptr ||
          qobject_cast<const QAbstractItemView*>(object) != nullptr || qobject_cast<const QComboBox*>(object) != nullptr;
+}
+
+// In these widgets a key that writes a character writes it, in a presentation, too.
+bool is_text_field(const QWidget* widget) {
+  return qobject_cast<const QLineEdit*>(widget) != nullptr || qobject_cast<const QAbstractSpinBox*>(widget) != nullptr;
+}
+
+bool writes_a_character(const QKeyEvent& key) {
+  return !key.text().isEmpty() && key.text().front().isPrint();
 }
 
 // Ctrl and a letter: a text field may have such keys of its own, for example Ctrl+E for the end of the line.
@@ -236,12 +256,13 @@ void MainWindow::moveEvent(QMoveEvent* event) {
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress) {
     const auto* widget = qobject_cast<const QWidget*>(watched);
-    if (widget != nullptr && widget->window() == this && presentation_->take(*static_cast<QKeyEvent*>(event)))
-      return true;
+    auto& key = *static_cast<QKeyEvent*>(event);
+    const bool is_text = is_text_field(widget) && writes_a_character(key);
+    if (widget != nullptr && widget->window() == this && !is_text && presentation_->take(key)) return true;
   }
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* key = static_cast<QKeyEvent*>(event);
-    if (key->key() == Qt::Key_Space && key->modifiers() == Qt::NoModifier && takes_blanks(watched)) {
+    if (key->key() == Qt::Key_Space && takes_blanks(watched, key->modifiers())) {
       event->accept();
       return true;
     }

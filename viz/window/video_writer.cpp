@@ -1,9 +1,12 @@
 #include "viz/window/video_writer.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <system_error>
 #include <utility>
 
@@ -70,45 +73,34 @@ VideoWriter::VideoWriter(PictureFormat format, const std::filesystem::path& file
   const QString program = find_ffmpeg();
   if (program.isEmpty()) throw InputError(shown_, "", missing_ffmpeg());
   process_.setStandardOutputFile(QProcess::nullDevice());
+  // A process group of its own, which is ended as a whole: `ffmpeg` may be a script that starts the encoder. The system
+  // kills ffmpeg when this thread ends, which uses the writer until ffmpeg has ended.
+  process_.setChildProcessModifier([parent = ::getpid()] {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(127);  // the viewer ended before the death signal was set
+  });
   process_.start(program, words(format, file, size, rate));
   if (!process_.waitForStarted(patience_.start)) {
     throw InputError(shown_, "",
                      fmt::format("{} does not start: {}", program.toStdString(), process_.errorString().toStdString()));
   }
+  group_.emplace(static_cast<pid_t>(process_.processId()));
 }
 
 VideoWriter::~VideoWriter() {
-  if (process_.state() == QProcess::NotRunning) return;
-  process_.kill();
-  process_.waitForFinished(kKilledMs);
+  end();
 }
 
-// How ffmpeg has ended, if it has written no message.
-std::string VideoWriter::ending() const {
-  if (process_.exitStatus() != QProcess::NormalExit) return "a signal ended it";
-  if (process_.exitCode() != 0) return fmt::format("it ended with exit code {}", process_.exitCode());
-  return "it ended without an error, and the video is not complete";
-}
-
-// Ffmpeg has ended, or has closed its end of the pipe and is about to end.
-void VideoWriter::fail() {
-  if (process_.state() != QProcess::NotRunning && !process_.waitForFinished(patience_.end)) {
-    give_up("it closed its input and did not end", patience_.end);
+void VideoWriter::end() {
+  if (!group_) return;
+  if (process_.state() != QProcess::NotRunning) {
+    group_->signal(SIGTERM);
+    process_.waitForFinished(patience_.terminate);
   }
-  const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
-  throw InputError(shown_, "",
-                   fmt::format("ffmpeg could not write the video: {}", said.isEmpty() ? ending() : said.toStdString()));
-}
-
-void VideoWriter::give_up(const char* what, int ms) {
-  process_.kill();
-  process_.waitForFinished(kKilledMs);
-  const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
-  throw InputError(
-      shown_, "",
-      fmt::format("ffmpeg could not write the video: {} within {} s{}{}: write a shorter or smaller one, or "
-                  "a .gif",
-                  what, ms / 1000.0, said.isEmpty() ? "" : "; its last words: ", said.toStdString()));
+  group_->signal(SIGKILL);  // also what it has left behind
+  if (process_.state() != QProcess::NotRunning) process_.waitForFinished(kKilledMs);
+  group_.reset();
 }
 
 // wait(ms) is one of QProcess's waitFor... functions. Returns its result; false also after `patience`, with the error
@@ -121,6 +113,35 @@ bool VideoWriter::wait(Wait&& wait, int patience) {
     if (keep_going_ && !keep_going_()) throw Cancelled();
   }
   return false;
+}
+
+// How ffmpeg has ended, if it has written no message.
+std::string VideoWriter::ending() const {
+  if (process_.exitStatus() != QProcess::NormalExit) return "a signal ended it";
+  if (process_.exitCode() != 0) return fmt::format("it ended with exit code {}", process_.exitCode());
+  return "it ended without an error, and the video is not complete";
+}
+
+// Ffmpeg has ended, or has closed its end of the pipe and is about to end.
+void VideoWriter::fail() {
+  if (process_.state() != QProcess::NotRunning &&
+      !wait([&](int ms) { return process_.waitForFinished(ms); }, patience_.end) &&
+      process_.state() != QProcess::NotRunning) {
+    give_up("it closed its input and did not end", patience_.end);
+  }
+  const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
+  throw InputError(shown_, "",
+                   fmt::format("ffmpeg could not write the video: {}", said.isEmpty() ? ending() : said.toStdString()));
+}
+
+void VideoWriter::give_up(const char* what, int ms) {
+  end();
+  const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
+  throw InputError(
+      shown_, "",
+      fmt::format("ffmpeg could not write the video: {} within {} s{}{}: write a shorter or smaller one, or "
+                  "a .gif",
+                  what, ms / 1000.0, said.isEmpty() ? "" : "; its last words: ", said.toStdString()));
 }
 
 // Returns when ffmpeg has taken the bytes, so that at most one frame waits in memory.
@@ -155,6 +176,7 @@ void VideoWriter::finish() {
   if (process_.exitStatus() != QProcess::NormalExit || process_.exitCode() != 0) fail();
   std::error_code error;
   if (const auto bytes = std::filesystem::file_size(file_, error); error || bytes == 0) fail();
+  group_.reset();
 }
 
 }  // namespace kvscope::viz

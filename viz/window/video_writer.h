@@ -18,6 +18,7 @@
 #include <QtCore/QSize>
 #include <QtCore/QString>
 
+#include "core/base/child_group.h"
 #include "viz/window/film_writer.h"
 
 namespace kvscope::viz {
@@ -30,9 +31,10 @@ namespace kvscope::viz {
 // How long ffmpeg may take. After that, the video is given up. [ms]
 struct VideoPatience {
   int start = 10'000;
-  int write = 60'000;    // for more bytes of a frame
-  int encode = 600'000;  // to end after the last frame
-  int end = 10'000;      // to end after it closed its input
+  int write = 60'000;     // for more bytes of a frame
+  int encode = 600'000;   // to end after the last frame
+  int end = 10'000;       // to end after it closed its input
+  int terminate = 2'000;  // to end after it was asked to; then it is killed
 };
 
 class VideoWriter final : public FilmWriter {
@@ -43,7 +45,8 @@ class VideoWriter final : public FilmWriter {
   VideoWriter(PictureFormat format, const std::filesystem::path& file, std::string shown, QSize size,
               double frames_per_second, double rate, std::function<bool()> keep_going = {},
               const VideoPatience& patience = {});
-  ~VideoWriter() override;  // ends ffmpeg if it is still running
+  // Ends ffmpeg if it is still running, and the programs that it has started: within patience.terminate, then by force.
+  ~VideoWriter() override;
 
   // A frame is repeated as long as it is shown, at least once.
   void add(const QImage& frame, std::optional<double> seconds) override;
@@ -54,12 +57,14 @@ class VideoWriter final : public FilmWriter {
   template <class Wait>
   [[nodiscard]] bool wait(Wait&& wait, int patience);
   [[nodiscard]] std::string ending() const;
+  void end();
   [[noreturn]] void fail();
   [[noreturn]] void give_up(const char* what, int ms);
 
   std::filesystem::path file_;
   std::string shown_;
   QProcess process_;
+  std::optional<ChildGroup> group_;  // of ffmpeg, until it has finished
   double frames_per_second_, rate_;
   std::function<bool()> keep_going_;
   VideoPatience patience_;

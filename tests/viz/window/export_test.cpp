@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <regex>
 
+#include <QtCore/QElapsedTimer>
 #include <QtCore/QProcess>
 #include <QtCore/QStandardPaths>
 #include <QtCore/QTemporaryDir>
+#include <QtCore/QThread>
 #include <QtCore/QXmlStreamReader>
 #include <QtGui/QImageReader>
 
@@ -373,6 +376,20 @@ class Video : public Export {
     std::ifstream stream(fs::path(bin_.path().toStdString()) / "words");
     return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   }
+  // Waits until the process is gone, or has only its exit code left. A process that was not ended is ended here.
+  static bool has_ended(int number) {
+    const auto gone = [number] {
+      std::ifstream stream("/proc/" + std::to_string(number) + "/stat");
+      const std::string stat{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+      const std::size_t state = stat.rfind(") ");
+      return state == std::string::npos || stat[state + 2] == 'Z' || stat[state + 2] == 'X';
+    };
+    QElapsedTimer clock;
+    for (clock.start(); !gone() && clock.elapsed() < 5'000;) QThread::msleep(10);
+    if (gone()) return true;
+    ::kill(number, SIGKILL);
+    return false;
+  }
   QTemporaryDir bin_;
   QByteArray path_;
 };
@@ -473,6 +490,40 @@ TEST_F(Video, AProgramThatHangsIsGivenUpOrCancelled) {
   EXPECT_EQ(fault("exec <&-; exec sleep 1000"), start + "it closed its input and did not end within 0.1 s" + next);
   EXPECT_EQ(fault("cat > /dev/null; echo 'frame 1' >&2; exec sleep 1000"),
             start + "it did not end after the last frame within 0.2 s; its last words: frame 1" + next);
+}
+
+// Programs that ignore the end of their input and requests to end, and one that leaves the work to another program.
+// Regression: only the program itself was ended, so that the other one went on as an orphan.
+TEST_F(Video, ACancelledVideoLeavesNoProgramRunning) {
+  Picture picture = at_row(3);
+  picture.size = {320, 200};
+  picture.last_row = 5;
+  const fs::path numbers = fs::path(bin_.path().toStdString()) / "numbers";
+  const std::string note = "echo $$ >> " + numbers.string() + "; ";
+  const std::string deaf = "trap '' TERM INT HUP PIPE; " + note + "cat > \"${last#file:}\"; ";
+  const std::string other = "sh -c \"trap '' TERM INT HUP PIPE; echo \\$\\$ >> " + numbers.string() +
+                            "; while :; do sleep 0.2; done\" < /dev/null ";
+  for (const auto& [program, count] : {std::pair{deaf + "while :; do sleep 0.2; done", 1u},
+                                       {note + "cat > \"${last#file:}\"; " + other, 2u},
+                                       {deaf + other + "& wait", 2u}}) {
+    fs::remove(numbers);
+    set_program(program);
+    std::vector<int> started;
+    const auto read_numbers = [&] {
+      std::ifstream stream(numbers);
+      started.assign(std::istream_iterator<int>(stream), std::istream_iterator<int>());
+      return started.size() == count;
+    };
+    QElapsedTimer clock;
+    clock.start();
+    EXPECT_THROW(write("a.webm", picture,
+                       [&](std::int64_t, std::int64_t) { return !read_numbers() && clock.elapsed() < 30'000; }),
+                 Cancelled)
+        << program;
+    ASSERT_TRUE(read_numbers()) << program;
+    for (const int number : started) EXPECT_TRUE(has_ended(number)) << number << " of " << program;
+    EXPECT_THAT(files(), IsEmpty()) << program;
+  }
 }
 
 // Damage that only the file's end or the file system shows: a program that closes its input early and ends well, one that removes its

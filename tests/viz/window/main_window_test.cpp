@@ -23,6 +23,7 @@
 
 #include "tests/viz/window/window_support.h"
 #include "viz/window/busy_bar.h"
+#include "viz/window/status_line.h"
 
 namespace kvscope::viz::main_window_test {
 namespace {
@@ -409,6 +410,39 @@ TEST_F(MainWindowTest, TheAttentionViewIsWalkedThroughTileByTileWithKeys) {
   EXPECT_NE(step(), before);
 }
 
+// Regression: after a click on a tile, the pointer stays on it; the status line kept that tile's text when keys went to
+// another one.
+TEST_F(MainWindowTest, TheStatusLineFollowsTheKeysWhileThePointerRests) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  window->canvas().setFocus();
+  press(Qt::Key_6, Qt::ControlModifier);
+  AttentionModel& attention = document().attention();
+  ASSERT_TRUE(wait_until([&] { return attention.flow() != nullptr; }));
+  auto* const line = window->findChild<StatusLine*>();
+  const auto described = [&](const Selection& of) {
+    return describe_attention(of, attention.flow(), attention.errors());
+  };
+  const SeqIdx seq = attention.flow()->request.seq;
+  const Selection first = of_flow_tile(seq, 0, TokIdx{0}, TokIdx{1}, 16);
+  const Selection second = of_flow_tile(seq, 1, TokIdx{1}, TokIdx{2}, 16);
+  const Selection cell = of_error_cell(seq, HeadIdx{0}, TokIdx{-1}, DimIdx{-1}, PageIdx{-1});
+  ASSERT_NE(described(first), described(second));
+  document().hover(second);
+  document().pin(second);
+  EXPECT_EQ(line->text().toStdString(), described(second));
+  press(Qt::Key_Comma);
+  EXPECT_EQ(document().pinned(), first);
+  EXPECT_EQ(line->text().toStdString(), described(first));
+  press(Qt::Key_Period);
+  EXPECT_EQ(line->text().toStdString(), described(second));
+  press(Qt::Key_Comma);
+  document().hover(cell);
+  EXPECT_EQ(line->text().toStdString(), described(cell)) << "the pointer has moved on";
+  press(Qt::Key_Comma);
+  EXPECT_EQ(attention.tiles_done(), 0);
+  EXPECT_EQ(line->text().toStdString(), described(cell)) << "nothing is pinned";
+}
+
 TEST_F(MainWindowTest, ACandidateThatCannotBeComparedShowsWhyInItsPanel) {
   ASSERT_TRUE(open(path_of("preemption")));
   window->set_view(View::attention);
@@ -465,6 +499,58 @@ TEST_F(MainWindowTest, SpacePlaysAndPausesButPressesAButtonThatHasTheFocus) {
   press(Qt::Key_Space);
   EXPECT_FALSE(document().playing());
   EXPECT_EQ(step(), before + 1);
+}
+
+// Regression: the zoom keys did nothing in most panels of the tile view and in the attention view, and nothing showed why.
+TEST_F(MainWindowTest, ZoomIsForThePanelWithTheFocusOrOffWithTheReason) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  Canvas& canvas = window->canvas();
+  canvas.setFocus();
+  QAction* const in = window->actions()[Do::zoom_in];
+  QAction* const out = window->actions()[Do::zoom_out];
+  press(Qt::Key_5, Qt::ControlModifier);
+  ASSERT_TRUE(wait_until([&] { return document().tile() != nullptr; }));
+  canvas.focusPanel(PanelId::shared);
+  EXPECT_TRUE(in->isEnabled());
+  press(Qt::Key_Equal, Qt::ControlModifier);
+  EXPECT_NE(canvas.viewport(PanelId::shared), Viewport{});
+  canvas.setViewport(PanelId::shared, {});
+  const QString of_tile =
+      QStringLiteral("Registers cannot be zoomed: point at Shared memory, or give it the keyboard focus");
+  for (const auto& [key, modifiers] : {std::pair{Qt::Key_Equal, Qt::KeyboardModifiers(Qt::ControlModifier)},
+                                       {Qt::Key_Minus, Qt::ControlModifier},
+                                       {Qt::Key_Plus, Qt::NoModifier}}) {
+    canvas.focusPanel(PanelId::registers);
+    window->statusBar()->clearMessage();
+    press(key, modifiers);
+    EXPECT_EQ(window->statusBar()->currentMessage(), of_tile) << key;
+    EXPECT_EQ(canvas.viewport(PanelId::shared), Viewport{});
+  }
+  for (const QAction* action : {in, out}) {
+    EXPECT_FALSE(action->isEnabled());
+    EXPECT_TRUE(action->toolTip().endsWith(of_tile)) << action->toolTip().toStdString();
+    EXPECT_TRUE(action->statusTip().endsWith(of_tile)) << action->statusTip().toStdString();
+  }
+  // Every view: on exactly where the key changes something.
+  for (const auto view : {View::overview, View::sequences, View::pool, View::timeline, View::tile, View::attention}) {
+    window->set_view(view);
+    for (const Place& place : canvas.places()) {
+      canvas.focusPanel(place.panel);
+      press(Qt::Key_0);
+      press(Qt::Key_Plus);
+      press(Qt::Key_Plus);
+      EXPECT_EQ(in->isEnabled(), canvas.viewport(place.panel) != Viewport{})
+          << name(view) << ": " << canvas.panels()[static_cast<std::size_t>(place.panel)]->title().toStdString();
+      EXPECT_EQ(in->toolTip().contains(QLatin1Char('\n')), !in->isEnabled()) << in->toolTip().toStdString();
+      press(Qt::Key_0);
+    }
+  }
+  EXPECT_FALSE(in->isEnabled()) << "the last panel of the attention view";
+  EXPECT_TRUE(in->toolTip().endsWith(QStringLiteral(" cannot be zoomed: point at Sequences or Block pool, or give it the keyboard focus")))
+      << in->toolTip().toStdString();
+  press(Qt::Key_W, Qt::ControlModifier);
+  EXPECT_FALSE(in->isEnabled());
+  EXPECT_FALSE(in->toolTip().contains(QLatin1Char('\n')));
 }
 
 TEST_F(MainWindowTest, RunsToABreakpointAndBackWithF5) {

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <QtGui/QAccessible>
+#include <QtWidgets/QAbstractSpinBox>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QLineEdit>
+#include <QtWidgets/QScrollBar>
+#include <QtWidgets/QTextBrowser>
 
 #include "tests/viz/window/window_support.h"
 #include "viz/window/attention_bar.h"
@@ -33,6 +36,9 @@ class WaysTest : public testing_support::WindowTest {
     QTest::qWait(1);
   }
   static void settle() { QTest::qWait(1); }
+  static void connect_to(const QAction& action, int& count) {
+    QObject::connect(&action, &QAction::triggered, &action, [&count] { ++count; });
+  }
   [[nodiscard]] QDockWidget& dock(const char* name) const {
     return *window->findChild<QDockWidget*>(QString::fromLatin1(name));
   }
@@ -277,6 +283,78 @@ TEST_F(WaysTest, TheWindowsKeysWorkInATextField) {
   field->setText(QStringLiteral("3:70"));
   press(Qt::Key_A, Qt::ControlModifier);  // not a key of the window: the field keeps it
   EXPECT_EQ(field->selectedText(), QStringLiteral("3:70"));
+}
+
+// Keys that write a character: in a text field each of them writes it, and no action of the window is carried out.
+// Regression: in a presentation, "." and "b" in the find field blacked out the screen.
+TEST_F(WaysTest, PlainKeysAreWrittenIntoATextField) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  press(Qt::Key_B, Qt::ControlModifier);  // the field of a breakpoint
+  int carried_out = 0;
+  std::vector<QKeyCombination> keys{Qt::Key_B, Qt::Key_Plus, Qt::Key_0};  // of a presentation, and of the canvas
+  for (const ActionEntry& entry : action_table()) {
+    connect_to(*window->actions()[entry.id], carried_out);
+    for (const QKeySequence& key : keys_of(entry)) {
+      const bool plain = (key[0].keyboardModifiers() & ~Qt::ShiftModifier) == Qt::NoModifier;
+      if (plain && key[0].key() < Qt::Key_Escape) keys.push_back(key[0]);
+    }
+  }
+  ASSERT_EQ(keys.size(), 3u + 8) << "Space, . , [ ] and three with Shift";
+  for (const bool presents : {false, true}) {
+    if (presents) press(Qt::Key_F11);
+    press(Qt::Key_F, Qt::ControlModifier);
+    press(Qt::Key_E, Qt::ControlModifier);
+    settle();
+    int fields = 0;
+    for (QLineEdit* field : window->findChildren<QLineEdit*>()) {
+      if (!field->isVisible() || !field->isEnabled() || field->isReadOnly()) continue;
+      ++fields;
+      const bool of_number = qobject_cast<QAbstractSpinBox*>(field->parentWidget()) != nullptr;
+      for (const QKeyCombination key : keys) {
+        const std::string where = field->metaObject()->className() + (" " + field->accessibleName().toStdString()) +
+                                  " of " + field->parentWidget()->metaObject()->className() + ": " +
+                                  QKeySequence(key).toString().toStdString() + (presents ? " presenting" : "");
+        (field->focusProxy() != nullptr ? field->focusProxy() : of_number ? field->parentWidget() : field)->setFocus();
+        ASSERT_TRUE(field->hasFocus() || field->parentWidget()->hasFocus()) << where;
+        carried_out = 0;
+        if (!of_number) field->clear();
+        const char text = static_cast<char>(key.key());
+        QTest::keyClick(QApplication::focusWidget(), text, key.keyboardModifiers());
+        EXPECT_EQ(carried_out, 0) << where;
+        EXPECT_FALSE(document().playing()) << where;
+        for (const QWidget* child : window->findChildren<QWidget*>()) {
+          EXPECT_NE(child->accessibleName(), QStringLiteral("Black screen")) << where;
+        }
+        EXPECT_TRUE(of_number || field->text().size() == 1) << where << ": " << field->text().toStdString();
+      }
+    }
+    EXPECT_GE(fields, presents ? 2 : 5) << presents;
+  }
+}
+
+// Text that is only read: the space bar turns its pages, as in a browser; it plays where all of the text is visible.
+TEST_F(WaysTest, TheSpaceBarScrollsATextThatIsLongerThanItsField) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  press(Qt::Key_5, Qt::AltModifier);
+  press(Qt::Key_5, Qt::AltModifier);
+  auto* const notes = dock("notes").findChild<QTextBrowser*>();
+  ASSERT_NE(notes, nullptr);
+  dock("notes").show();
+  dock("notes").raise();
+  notes->setFocus();
+  notes->setPlainText(QStringLiteral("a line\n").repeated(400));
+  settle();
+  ASSERT_TRUE(notes->hasFocus());
+  press(Qt::Key_Space);
+  EXPECT_FALSE(document().playing());
+  EXPECT_GT(notes->verticalScrollBar()->value(), 0);
+  press(Qt::Key_Space, Qt::ShiftModifier);
+  EXPECT_FALSE(document().playing());
+  EXPECT_EQ(notes->verticalScrollBar()->value(), 0);
+  notes->setPlainText(QStringLiteral("a line"));
+  settle();
+  press(Qt::Key_Space);
+  EXPECT_TRUE(document().playing());
 }
 
 // Desktops take Ctrl+Alt and an arrow for themselves.
