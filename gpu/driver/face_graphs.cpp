@@ -53,8 +53,12 @@ KVSCOPE_CUDA int cudaGraphCreate(void** graph, unsigned) {
   });
 }
 KVSCOPE_CUDA int cudaGraphDestroy(void* graph) {
-  return enter("cudaGraphDestroy", KVSCOPE_CALLER,
-               [&](Runtime& r) { return r.graphs.erase(graph) == 1 ? kSuccess : kInvalidValue; });
+  return enter("cudaGraphDestroy", KVSCOPE_CALLER, [&](Runtime& r) {
+    const auto found = r.graphs.find(graph);
+    if (found == r.graphs.end() || r.is_in_capture(*found->second)) return kInvalidValue;
+    r.graphs.erase(found);
+    return kSuccess;
+  });
 }
 KVSCOPE_CUDA int cudaGraphAddKernelNode(void** node, void* graph, void* const* after, std::size_t count,
                                         const KernelNodeParams* p) {

@@ -45,6 +45,10 @@ Status record(Runtime& r, void* event, void* stream) {
 
 template <class Work>
 Status with_stream(const char* function, const void* caller, void* handle, Work&& work) {
+Status state_of(const Event* event) {
+  return event == nullptr ? kInvalidHandle : event->capture != nullptr ? kCapturedEvent : kSuccess;
+}
+
   return enter(function, caller, [&](Runtime& r) {
     Stream* const stream = r.find_stream(handle);
     return stream == nullptr ? kInvalidHandle : work(r, *stream);
@@ -67,8 +71,13 @@ KVSCOPE_CUDA int cudaStreamCreateWithPriority(void** stream, unsigned flags, int
                [&](Runtime& r) { return make_stream(r, stream, flags, std::clamp(priority, -5, 0)); });
 }
 KVSCOPE_CUDA int cudaStreamDestroy(void* stream) {
-  return enter("cudaStreamDestroy", KVSCOPE_CALLER,
-               [&](Runtime& r) { return r.streams.erase(stream) == 1 ? kSuccess : kInvalidHandle; });
+  return enter("cudaStreamDestroy", KVSCOPE_CALLER, [&](Runtime& r) {
+    const auto found = r.streams.find(stream);
+    if (found == r.streams.end()) return kInvalidHandle;
+    if (found->second->capture != nullptr) return kCaptureUnsupported;
+    r.streams.erase(found);
+    return kSuccess;
+  });
 }
 KVSCOPE_CUDA int cudaStreamSynchronize(void* stream) {
   return with_stream("cudaStreamSynchronize", KVSCOPE_CALLER, stream,
@@ -113,7 +122,10 @@ KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
     const Event* const e = find_event(r, event);
     if (e == nullptr) return kInvalidHandle;
     // An event of a capture brings the waiting stream into it.
-    if (e->capture != nullptr && s.capture == nullptr) s.capture = e->capture;
+    if (e->capture == nullptr || e->capture == s.capture) return kSuccess;
+    if (&s == &r.legacy_stream) return kCaptureImplicit;
+    if (s.capture != nullptr) return kCaptureMerge;
+    s.capture = e->capture;
     return kSuccess;
   });
 }
@@ -137,12 +149,10 @@ KVSCOPE_CUDA int cudaEventRecordWithFlags(void* event, void* stream, unsigned) {
   return enter("cudaEventRecordWithFlags", KVSCOPE_CALLER, [&](Runtime& r) { return record(r, event, stream); });
 }
 KVSCOPE_CUDA int cudaEventSynchronize(void* event) {
-  return enter("cudaEventSynchronize", KVSCOPE_CALLER,
-               [&](Runtime& r) { return find_event(r, event) == nullptr ? kInvalidHandle : kSuccess; });
+  return enter("cudaEventSynchronize", KVSCOPE_CALLER, [&](Runtime& r) { return state_of(find_event(r, event)); });
 }
 KVSCOPE_CUDA int cudaEventQuery(void* event) {
-  return enter("cudaEventQuery", KVSCOPE_CALLER,
-               [&](Runtime& r) { return find_event(r, event) == nullptr ? kInvalidHandle : kSuccess; });
+  return enter("cudaEventQuery", KVSCOPE_CALLER, [&](Runtime& r) { return state_of(find_event(r, event)); });
 }
 // There is no clock: one warp instruction counts as a microsecond, and the result is never 0, because programs divide by it.
 KVSCOPE_CUDA int cudaEventElapsedTime(float* milliseconds, void* begin, void* end) {
@@ -161,7 +171,7 @@ KVSCOPE_CUDA_ALIAS(cudaEventElapsedTime_v2, cudaEventElapsedTime)
 
 KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
   return with_stream("cudaStreamBeginCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
-    if (s.capture != nullptr || &s == &r.default_stream) return kCaptureUnsupported;
+    if (s.capture != nullptr || &s == &r.legacy_stream) return kCaptureUnsupported;
     auto graph = std::make_unique<Graph>();
     s.capture = graph.get();
     s.origin = true;
@@ -172,15 +182,8 @@ KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
 KVSCOPE_CUDA int cudaStreamEndCapture(void* stream, void** graph) {
   return with_stream("cudaStreamEndCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
     if (s.capture == nullptr || !s.origin || graph == nullptr) return kCaptureUnmatched;
-    Graph* const made = s.capture;
-    *graph = made;
-    s.origin = false;
-    for (auto& [handle, other] : r.streams) {
-      if (other->capture == made) other->capture = nullptr;
-    }
-    for (auto& [handle, event] : r.events) {
-      if (event->capture == made) event->capture = nullptr;
-    }
+    *graph = s.capture;
+    r.end_capture(*s.capture);
     return kSuccess;
   });
 }

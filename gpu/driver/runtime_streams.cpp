@@ -6,9 +6,10 @@
 namespace kvscope::driver {
 
 Stream* Runtime::find_stream(void* handle) {
-  // 0: the default stream; 1 and 2: cudaStreamLegacy and cudaStreamPerThread. Work is performed in the order of the calls, so one
-  // object serves all three.
-  if (reinterpret_cast<std::uintptr_t>(handle) <= 2) return &default_stream;
+  // 0: the default stream; 1 and 2: cudaStreamLegacy and cudaStreamPerThread.
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  if (number <= 1) return &legacy_stream;
+  if (number == 2) return &per_thread_streams[std::this_thread::get_id()];
   const auto found = streams.find(handle);
   return found == streams.end() ? nullptr : found->second.get();
 }
@@ -24,6 +25,26 @@ Status Runtime::issue(void* stream, NodeType type, std::function<Status()> work)
   node->work = std::move(work);
   to->capture->nodes.push_back(std::move(node));
   return kSuccess;
+}
+
+bool Runtime::is_in_capture(const Graph& graph) {
+  const auto records = [&](const Stream& stream) { return stream.capture == &graph; };
+  return std::any_of(streams.begin(), streams.end(), [&](const auto& one) { return records(*one.second); }) ||
+         std::any_of(per_thread_streams.begin(), per_thread_streams.end(),
+                     [&](const auto& one) { return records(one.second); });
+}
+
+void Runtime::end_capture(const Graph& graph) {
+  const auto release = [&](Stream& stream) {
+    if (stream.capture != &graph) return;
+    stream.capture = nullptr;
+    stream.origin = false;
+  };
+  for (auto& [handle, stream] : streams) release(*stream);
+  for (auto& [thread, stream] : per_thread_streams) release(stream);
+  for (auto& [handle, event] : events) {
+    if (event->capture == &graph) event->capture = nullptr;
+  }
 }
 
 // Of the nodes whose dependencies are done, the one that was created first.
