@@ -7,6 +7,8 @@
 namespace kvscope::driver {
 namespace {
 
+constexpr unsigned kDisableTiming = 2;  // cudaEventDisableTiming
+
 Status make_stream(Runtime& r, void** out, unsigned flags, int priority) {
   if (out == nullptr) return kInvalidValue;
   auto stream = std::make_unique<Stream>();
@@ -43,12 +45,12 @@ Status record(Runtime& r, void* event, void* stream) {
   return kSuccess;
 }
 
-template <class Work>
-Status with_stream(const char* function, const void* caller, void* handle, Work&& work) {
 Status state_of(const Event* event) {
   return event == nullptr ? kInvalidHandle : event->capture != nullptr ? kCapturedEvent : kSuccess;
 }
 
+template <class Work>
+Status with_stream(const char* function, const void* caller, void* handle, Work&& work) {
   return enter(function, caller, [&](Runtime& r) {
     Stream* const stream = r.find_stream(handle);
     return stream == nullptr ? kInvalidHandle : work(r, *stream);
@@ -154,14 +156,19 @@ KVSCOPE_CUDA int cudaEventSynchronize(void* event) {
 KVSCOPE_CUDA int cudaEventQuery(void* event) {
   return enter("cudaEventQuery", KVSCOPE_CALLER, [&](Runtime& r) { return state_of(find_event(r, event)); });
 }
-// There is no clock: one warp instruction counts as a microsecond, and the result is never 0, because programs divide by it.
+// There is no clock: one warp instruction counts as a microsecond, and the result is never 0, because programs divide by it. It is
+// negative if `end` was recorded before `begin`.
 KVSCOPE_CUDA int cudaEventElapsedTime(float* milliseconds, void* begin, void* end) {
   return enter("cudaEventElapsedTime", KVSCOPE_CALLER, [&](Runtime& r) {
     const Event* const from = find_event(r, begin);
     const Event* const to = find_event(r, end);
-    if (milliseconds == nullptr || from == nullptr || to == nullptr || !from->recorded || !to->recorded)
-      return kInvalidHandle;
-    *milliseconds = static_cast<float>(std::max<std::uint64_t>(to->at - from->at, 1)) / 1000.0F;
+    if (milliseconds == nullptr) return kInvalidValue;
+    for (const Event* const event : {from, to}) {
+      if (const Status status = state_of(event); status != kSuccess) return status;
+      if (!event->recorded || (event->flags & kDisableTiming) != 0) return kInvalidHandle;
+    }
+    const auto instructions = static_cast<std::int64_t>(to->at - from->at);
+    *milliseconds = static_cast<float>(instructions == 0 ? 1 : instructions) / 1000.0F;
     return kSuccess;
   });
 }

@@ -114,4 +114,31 @@ TEST_F(CudaStreams, TwoCapturesAreNotMerged) {
   ASSERT_EQ(cudaStreamEndCapture(origin_, &graph_), 0);
 }
 
+// One warp instruction is a microsecond; an unsigned difference of the reverse order is 1.8e16 ms.
+TEST_F(CudaStreams, ElapsedTimeIsNegativeInReverseOrder) {
+  void* later = nullptr;
+  ASSERT_EQ(cudaEventCreate(&later), 0);
+  ASSERT_EQ(cudaEventRecord(event_, nullptr), 0);
+  void* y = device_copy();
+  ASSERT_EQ(scale(y, x_), 0);
+  ASSERT_EQ(cudaEventRecord(later, nullptr), 0);
+  float forward = 0, backward = 0;
+  ASSERT_EQ(cudaEventElapsedTime(&forward, event_, later), 0);
+  ASSERT_EQ(cudaEventElapsedTime(&backward, later, event_), 0);
+  EXPECT_GT(forward, 0.001F);
+  EXPECT_LT(forward, 1);
+  EXPECT_EQ(backward, -forward);
+}
+
+TEST_F(CudaStreams, AnEventWithoutTimingHasNoTime) {
+  void* untimed = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&untimed, 2), 0);  // cudaEventDisableTiming
+  ASSERT_EQ(cudaEventRecord(event_, nullptr), 0);
+  ASSERT_EQ(cudaEventRecord(untimed, nullptr), 0);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event_, untimed), 400);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, untimed, event_), 400);
+  EXPECT_EQ(cudaEventElapsedTime(nullptr, event_, event_), 1);
+}
+
 }  // namespace kvscope::driver_tests::face_streams_test
