@@ -50,17 +50,29 @@ void Runtime::end_capture(const Graph& graph) {
 // Of the nodes whose dependencies are done, the one that was created first.
 GraphExec Runtime::instantiate(const Graph& graph) {
   GraphExec out;
-  std::set<const GraphNode*> done;
+  std::map<const GraphNode*, std::size_t> done;  // the step of each node
   while (done.size() < graph.nodes.size()) {
     const auto next = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
       return !done.contains(node.get()) &&
              std::all_of(node->after.begin(), node->after.end(), [&](const GraphNode* n) { return done.contains(n); });
     });
-    if (next == graph.nodes.end()) return {};  // the dependencies form a cycle
-    done.insert(next->get());
-    out.work.emplace_back(next->get(), (*next)->work);
+    if (next == graph.nodes.end()) return {};
+    GraphExec::Step step{.node = next->get(), .type = (*next)->type, .after = {}, .work = (*next)->work};
+    for (const GraphNode* const node : (*next)->after) step.after.push_back(done.at(node));
+    std::sort(step.after.begin(), step.after.end());
+    done.emplace(next->get(), out.steps.size());
+    out.steps.push_back(std::move(step));
   }
   return out;
+}
+
+GraphNode* Runtime::find_node(const void* handle) {
+  for (const auto& [key, graph] : graphs) {
+    for (const auto& node : graph->nodes) {
+      if (node.get() == handle) return node.get();
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace kvscope::driver
