@@ -25,6 +25,8 @@ enum NodeType : int {  // cudaGraphNodeType
   kFreeNode = 11
 };
 
+enum UpdateResult : int { kUpdated = 0, kTopologyChanged = 2, kNodeTypeChanged = 3 };  // cudaGraphExecUpdateResult
+
 struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
@@ -89,6 +91,10 @@ struct MemsetNodeParams {
   std::size_t pitch;
   unsigned value, element;
   std::size_t width, height;
+};
+struct UpdateResultInfo {
+  int result;  // an UpdateResult
+  void *node, *from_node;
 };
 struct HostNodeParams {
   void (*function)(void*);

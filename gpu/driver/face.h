@@ -19,6 +19,7 @@
 #define KVSCOPE_CUDA extern "C" __attribute__((visibility("default")))
 #define KVSCOPE_CALLER __builtin_return_address(0)
 // Programs compiled with --default-stream per-thread call these names. Work is performed when it is issued, whatever its stream.
+// Handle 0 is the legacy stream for them too, so they capture cudaStreamPerThread by its name.
 #define KVSCOPE_CUDA_ALIAS(alias_name, function) \
   extern "C" __attribute__((visibility("default"), alias(#function))) decltype(function) alias_name;
 

@@ -13,6 +13,17 @@ Graph* find_graph(Runtime& r, void* handle) {
   return found == r.graphs.end() ? nullptr : found->second.get();
 }
 
+// The nodes of `graph` behind `count` handles; false if one of them is not a node of it.
+bool find_nodes(const Graph& graph, void* const* handles, std::size_t count, std::vector<GraphNode*>& out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                    [&](const auto& node) { return node.get() == handles[i]; });
+    if (found == graph.nodes.end()) return false;
+    out.push_back(found->get());
+  }
+  return true;
+}
+
 Status add_node(Runtime& r, void** out, void* graph, void* const* after, std::size_t count, NodeType type,
                 std::function<Status()> work) {
   Graph* const to = find_graph(r, graph);
@@ -20,7 +31,7 @@ Status add_node(Runtime& r, void** out, void* graph, void* const* after, std::si
   auto node = std::make_unique<GraphNode>();
   node->graph = to;
   node->type = type;
-  for (std::size_t i = 0; i < count; ++i) node->after.push_back(static_cast<GraphNode*>(after[i]));
+  if (!find_nodes(*to, after, count, node->after)) return kInvalidValue;
   node->work = std::move(work);
   *out = node.get();
   to->nodes.push_back(std::move(node));
@@ -53,8 +64,12 @@ KVSCOPE_CUDA int cudaGraphCreate(void** graph, unsigned) {
   });
 }
 KVSCOPE_CUDA int cudaGraphDestroy(void* graph) {
-  return enter("cudaGraphDestroy", KVSCOPE_CALLER,
-               [&](Runtime& r) { return r.graphs.erase(graph) == 1 ? kSuccess : kInvalidValue; });
+  return enter("cudaGraphDestroy", KVSCOPE_CALLER, [&](Runtime& r) {
+    const auto found = r.graphs.find(graph);
+    if (found == r.graphs.end() || r.is_in_capture(*found->second)) return kInvalidValue;
+    r.graphs.erase(found);
+    return kSuccess;
+  });
 }
 KVSCOPE_CUDA int cudaGraphAddKernelNode(void** node, void* graph, void* const* after, std::size_t count,
                                         const KernelNodeParams* p) {
@@ -94,9 +109,11 @@ KVSCOPE_CUDA int cudaGraphAddEmptyNode(void** node, void* graph, void* const* af
 
 namespace {
 Status add_edges(Runtime& r, void* graph, void* const* from, void* const* to, std::size_t count) {
-  if (find_graph(r, graph) == nullptr || (count > 0 && (from == nullptr || to == nullptr))) return kInvalidValue;
-  for (std::size_t i = 0; i < count; ++i)
-    static_cast<GraphNode*>(to[i])->after.push_back(static_cast<GraphNode*>(from[i]));
+  const Graph* const g = find_graph(r, graph);
+  if (g == nullptr || (count > 0 && (from == nullptr || to == nullptr))) return kInvalidValue;
+  std::vector<GraphNode*> begins, ends;
+  if (!find_nodes(*g, from, count, begins) || !find_nodes(*g, to, count, ends)) return kInvalidValue;
+  for (std::size_t i = 0; i < count; ++i) ends[i]->after.push_back(begins[i]);
   return kSuccess;
 }
 }  // namespace
@@ -114,25 +131,32 @@ KVSCOPE_CUDA int cudaGraphAddDependencies_v2(void* graph, void* const* from, voi
                [&](Runtime& r) { return add_edges(r, graph, from, to, count); });
 }
 
+// `count` is the room of `nodes`, then the number of nodes in it; further entries become null. Without `nodes`, it is the number of
+// nodes of the graph.
 KVSCOPE_CUDA int cudaGraphGetNodes(void* graph, void** nodes, std::size_t* count) {
   return enter("cudaGraphGetNodes", KVSCOPE_CALLER, [&](Runtime& r) {
     const Graph* const g = find_graph(r, graph);
     if (g == nullptr || count == nullptr) return kInvalidValue;
-    if (nodes != nullptr) {
-      for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < g->nodes.size() ? g->nodes[i].get() : nullptr;
-    } else {
-      *count = g->nodes.size();
-    }
+    const std::size_t room = nodes == nullptr ? 0 : *count;
+    for (std::size_t i = 0; i < room; ++i) nodes[i] = i < g->nodes.size() ? g->nodes[i].get() : nullptr;
+    *count = nodes == nullptr ? g->nodes.size() : std::min(room, g->nodes.size());
     return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaGraphNodeGetType(void* node, int* type) {
-  return enter("cudaGraphNodeGetType", KVSCOPE_CALLER,
-               [&](Runtime&) { return *type = static_cast<GraphNode*>(node)->type, kSuccess; });
+  return enter("cudaGraphNodeGetType", KVSCOPE_CALLER, [&](Runtime& r) {
+    const GraphNode* const n = r.find_node(node);
+    if (n == nullptr || type == nullptr) return kInvalidValue;
+    *type = n->type;
+    return kSuccess;
+  });
 }
 KVSCOPE_CUDA int cudaGraphKernelNodeSetParams(void* node, const KernelNodeParams* p) {
-  return enter("cudaGraphKernelNodeSetParams", KVSCOPE_CALLER,
-               [&](Runtime& r) { return kernel_work(r, p, static_cast<GraphNode*>(node)->work); });
+  return enter("cudaGraphKernelNodeSetParams", KVSCOPE_CALLER, [&](Runtime& r) {
+    GraphNode* const n = r.find_node(node);
+    if (n == nullptr || n->type != kKernelNode) return kInvalidValue;
+    return kernel_work(r, p, n->work);
+  });
 }
 
 // --- executable graphs ---
@@ -142,7 +166,7 @@ Status instantiate(Runtime& r, void** exec, void* graph) {
   const Graph* const g = find_graph(r, graph);
   if (exec == nullptr || g == nullptr) return kInvalidValue;
   auto made = std::make_unique<GraphExec>(Runtime::instantiate(*g));
-  if (made->work.size() != g->nodes.size()) return kInvalidValue;  // a cycle
+  if (made->steps.size() != g->nodes.size()) return kInvalidValue;  // a cycle
   *exec = made.get();
   r.execs.emplace(*exec, std::move(made));
   return kSuccess;
@@ -160,18 +184,33 @@ KVSCOPE_CUDA int cudaGraphExecKernelNodeSetParams(void* exec, void* node, const 
   return enter("cudaGraphExecKernelNodeSetParams", KVSCOPE_CALLER, [&](Runtime& r) {
     const auto found = r.execs.find(exec);
     if (found == r.execs.end()) return kInvalidValue;
-    for (auto& [of, work] : found->second->work) {
-      if (of == node) return kernel_work(r, p, work);
+    for (GraphExec::Step& step : found->second->steps) {
+      if (step.node == node && step.type == kKernelNode) return kernel_work(r, p, step.work);
     }
     return kInvalidValue;
   });
 }
-KVSCOPE_CUDA int cudaGraphExecUpdate(void* exec, void* graph, void*) {
+// The work of `graph`, if its nodes and dependencies are those of the instance. Otherwise the instance stays as it is: programs then
+// instantiate the graph.
+KVSCOPE_CUDA int cudaGraphExecUpdate(void* exec, void* graph, UpdateResultInfo* info) {
   return enter("cudaGraphExecUpdate", KVSCOPE_CALLER, [&](Runtime& r) {
     const auto found = r.execs.find(exec);
     const Graph* const g = find_graph(r, graph);
     if (found == r.execs.end() || g == nullptr) return kInvalidValue;
-    *found->second = Runtime::instantiate(*g);
+    GraphExec update = Runtime::instantiate(*g);
+    UpdateResultInfo result{.result = kUpdated, .node = nullptr, .from_node = nullptr};
+    std::vector<GraphExec::Step>& steps = found->second->steps;
+    const auto same = [](const auto& a, const auto& b) { return a.after == b.after; };
+    if (update.steps.size() != g->nodes.size() ||
+        !std::equal(steps.begin(), steps.end(), update.steps.begin(), update.steps.end(), same))
+      result.result = kTopologyChanged;
+    for (std::size_t i = 0; result.result == kUpdated && i < steps.size(); ++i) {
+      if (steps[i].type == update.steps[i].type) continue;
+      result = {.result = kNodeTypeChanged, .node = const_cast<GraphNode*>(update.steps[i].node), .from_node = nullptr};
+    }
+    if (info != nullptr) *info = result;
+    if (result.result != kUpdated) return kGraphUpdateFailure;
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i].work = std::move(update.steps[i].work);
     return kSuccess;
   });
 }
@@ -187,9 +226,9 @@ KVSCOPE_CUDA int cudaGraphLaunch(void* exec, void* stream) {
     const auto found = r.execs.find(exec);
     if (found == r.execs.end()) return kInvalidValue;
     return r.issue(stream, kGraphNode, [&r, run = found->second] {
-      for (const auto& [node, work] : run->work) {
-        if (!work) continue;
-        if (const Status status = work(); status != kSuccess) return status;
+      for (const GraphExec::Step& step : run->steps) {
+        if (!step.work) continue;
+        if (const Status status = step.work(); status != kSuccess) return status;
         if (r.sticky != kSuccess) break;
       }
       return kSuccess;

@@ -21,6 +21,17 @@ Status allocate(Runtime& r, MemoryKind kind, void** pointer, std::size_t bytes, 
   return status;
 }
 
+// depth x height rows of `width` bytes, at a distance that becomes the pitch.
+Status allocate_rows(Runtime& r, void** pointer, std::size_t& pitch, const Extent& extent) {
+  std::size_t padded = 0, rows = 0, bytes = 0;
+  if (__builtin_add_overflow(extent.width, kPitchAlign - 1, &padded)) return kOutOfMemory;
+  padded = padded / kPitchAlign * kPitchAlign;
+  if (__builtin_mul_overflow(extent.height, extent.depth, &rows) || __builtin_mul_overflow(padded, rows, &bytes))
+    return kOutOfMemory;
+  pitch = padded;
+  return allocate(r, MemoryKind::device, pointer, bytes);
+}
+
 Status free_memory(Runtime& r, const void* pointer, const Kinds& kinds) {
   return pointer == nullptr ? kSuccess : r.release(address_of(pointer), kinds);
 }
@@ -130,16 +141,14 @@ KVSCOPE_CUDA int cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags
 KVSCOPE_CUDA int cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
   return enter("cudaMallocPitch", KVSCOPE_CALLER, [&](Runtime& r) {
     if (pitch == nullptr) return kInvalidValue;
-    *pitch = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
-    return allocate(r, MemoryKind::device, pointer, *pitch * height);
+    return allocate_rows(r, pointer, *pitch, {.width = width, .height = height, .depth = 1});
   });
 }
 KVSCOPE_CUDA int cudaMalloc3D(PitchedPointer* out, Extent extent) {
   return enter("cudaMalloc3D", KVSCOPE_CALLER, [&](Runtime& r) {
     if (out == nullptr) return kInvalidValue;
-    const std::size_t pitch = (extent.width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
-    *out = {.pointer = nullptr, .pitch = pitch, .x_size = extent.width, .y_size = extent.height};
-    return allocate(r, MemoryKind::device, &out->pointer, pitch * extent.height * extent.depth);
+    *out = {.pointer = nullptr, .pitch = 0, .x_size = extent.width, .y_size = extent.height};
+    return allocate_rows(r, &out->pointer, out->pitch, extent);
   });
 }
 KVSCOPE_CUDA int cudaFree(void* pointer) {

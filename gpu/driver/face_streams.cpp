@@ -7,6 +7,8 @@
 namespace kvscope::driver {
 namespace {
 
+constexpr unsigned kDisableTiming = 2;  // cudaEventDisableTiming
+
 Status make_stream(Runtime& r, void** out, unsigned flags, int priority) {
   if (out == nullptr) return kInvalidValue;
   auto stream = std::make_unique<Stream>();
@@ -43,6 +45,10 @@ Status record(Runtime& r, void* event, void* stream) {
   return kSuccess;
 }
 
+Status state_of(const Event* event) {
+  return event == nullptr ? kInvalidHandle : event->capture != nullptr ? kCapturedEvent : kSuccess;
+}
+
 template <class Work>
 Status with_stream(const char* function, const void* caller, void* handle, Work&& work) {
   return enter(function, caller, [&](Runtime& r) {
@@ -67,8 +73,13 @@ KVSCOPE_CUDA int cudaStreamCreateWithPriority(void** stream, unsigned flags, int
                [&](Runtime& r) { return make_stream(r, stream, flags, std::clamp(priority, -5, 0)); });
 }
 KVSCOPE_CUDA int cudaStreamDestroy(void* stream) {
-  return enter("cudaStreamDestroy", KVSCOPE_CALLER,
-               [&](Runtime& r) { return r.streams.erase(stream) == 1 ? kSuccess : kInvalidHandle; });
+  return enter("cudaStreamDestroy", KVSCOPE_CALLER, [&](Runtime& r) {
+    const auto found = r.streams.find(stream);
+    if (found == r.streams.end()) return kInvalidHandle;
+    if (found->second->capture != nullptr) return kCaptureUnsupported;
+    r.streams.erase(found);
+    return kSuccess;
+  });
 }
 KVSCOPE_CUDA int cudaStreamSynchronize(void* stream) {
   return with_stream("cudaStreamSynchronize", KVSCOPE_CALLER, stream,
@@ -113,7 +124,10 @@ KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
     const Event* const e = find_event(r, event);
     if (e == nullptr) return kInvalidHandle;
     // An event of a capture brings the waiting stream into it.
-    if (e->capture != nullptr && s.capture == nullptr) s.capture = e->capture;
+    if (e->capture == nullptr || e->capture == s.capture) return kSuccess;
+    if (&s == &r.legacy_stream) return kCaptureImplicit;
+    if (s.capture != nullptr) return kCaptureMerge;
+    s.capture = e->capture;
     return kSuccess;
   });
 }
@@ -137,21 +151,24 @@ KVSCOPE_CUDA int cudaEventRecordWithFlags(void* event, void* stream, unsigned) {
   return enter("cudaEventRecordWithFlags", KVSCOPE_CALLER, [&](Runtime& r) { return record(r, event, stream); });
 }
 KVSCOPE_CUDA int cudaEventSynchronize(void* event) {
-  return enter("cudaEventSynchronize", KVSCOPE_CALLER,
-               [&](Runtime& r) { return find_event(r, event) == nullptr ? kInvalidHandle : kSuccess; });
+  return enter("cudaEventSynchronize", KVSCOPE_CALLER, [&](Runtime& r) { return state_of(find_event(r, event)); });
 }
 KVSCOPE_CUDA int cudaEventQuery(void* event) {
-  return enter("cudaEventQuery", KVSCOPE_CALLER,
-               [&](Runtime& r) { return find_event(r, event) == nullptr ? kInvalidHandle : kSuccess; });
+  return enter("cudaEventQuery", KVSCOPE_CALLER, [&](Runtime& r) { return state_of(find_event(r, event)); });
 }
-// There is no clock: one warp instruction counts as a microsecond, and the result is never 0, because programs divide by it.
+// There is no clock: one warp instruction counts as a microsecond, and the result is never 0, because programs divide by it. It is
+// negative if `end` was recorded before `begin`.
 KVSCOPE_CUDA int cudaEventElapsedTime(float* milliseconds, void* begin, void* end) {
   return enter("cudaEventElapsedTime", KVSCOPE_CALLER, [&](Runtime& r) {
     const Event* const from = find_event(r, begin);
     const Event* const to = find_event(r, end);
-    if (milliseconds == nullptr || from == nullptr || to == nullptr || !from->recorded || !to->recorded)
-      return kInvalidHandle;
-    *milliseconds = static_cast<float>(std::max<std::uint64_t>(to->at - from->at, 1)) / 1000.0F;
+    if (milliseconds == nullptr) return kInvalidValue;
+    for (const Event* const event : {from, to}) {
+      if (const Status status = state_of(event); status != kSuccess) return status;
+      if (!event->recorded || (event->flags & kDisableTiming) != 0) return kInvalidHandle;
+    }
+    const auto instructions = static_cast<std::int64_t>(to->at - from->at);
+    *milliseconds = static_cast<float>(instructions == 0 ? 1 : instructions) / 1000.0F;
     return kSuccess;
   });
 }
@@ -161,7 +178,7 @@ KVSCOPE_CUDA_ALIAS(cudaEventElapsedTime_v2, cudaEventElapsedTime)
 
 KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
   return with_stream("cudaStreamBeginCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
-    if (s.capture != nullptr || &s == &r.default_stream) return kCaptureUnsupported;
+    if (s.capture != nullptr || &s == &r.legacy_stream) return kCaptureUnsupported;
     auto graph = std::make_unique<Graph>();
     s.capture = graph.get();
     s.origin = true;
@@ -172,15 +189,8 @@ KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
 KVSCOPE_CUDA int cudaStreamEndCapture(void* stream, void** graph) {
   return with_stream("cudaStreamEndCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
     if (s.capture == nullptr || !s.origin || graph == nullptr) return kCaptureUnmatched;
-    Graph* const made = s.capture;
-    *graph = made;
-    s.origin = false;
-    for (auto& [handle, other] : r.streams) {
-      if (other->capture == made) other->capture = nullptr;
-    }
-    for (auto& [handle, event] : r.events) {
-      if (event->capture == made) event->capture = nullptr;
-    }
+    *graph = s.capture;
+    r.end_capture(*s.capture);
     return kSuccess;
   });
 }

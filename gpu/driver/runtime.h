@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "gpu/driver/cuda_types.h"
@@ -109,7 +110,13 @@ struct Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes;  // as created
 };
 struct GraphExec {
-  std::vector<std::pair<const GraphNode*, std::function<Status()>>> work;  // in an order of the dependencies
+  struct Step {
+    const GraphNode* node = nullptr;  // may be destroyed: compared only
+    NodeType type = kEmptyNode;
+    std::vector<std::size_t> after;  // steps
+    std::function<Status()> work;
+  };
+  std::vector<Step> steps;  // in an order of the dependencies
 };
 
 struct Stream {
@@ -180,13 +187,18 @@ class Runtime {
   Stream* find_stream(void* handle);  // null: no such stream
   // Runs the work, or records it if the stream is in capture.
   Status issue(void* stream, NodeType type, std::function<Status()> work);
+  [[nodiscard]] bool is_in_capture(const Graph& graph);  // a stream records into it
+  void end_capture(const Graph& graph);                  // no stream and no event refers to it afterwards
+  // Without steps if the dependencies form a cycle.
   [[nodiscard]] static GraphExec instantiate(const Graph& graph);
+  GraphNode* find_node(const void* handle);  // of any graph; null: no such node
 
   std::map<void*, std::unique_ptr<Stream>> streams;
   std::map<void*, std::unique_ptr<Event>> events;
   std::map<void*, std::unique_ptr<Graph>> graphs;
-  std::map<void*, std::shared_ptr<GraphExec>> execs;  // shared with graphs that captured their launch
-  Stream default_stream;
+  std::map<void*, std::shared_ptr<GraphExec>> execs;     // shared with graphs that captured their launch
+  Stream legacy_stream;                                  // never in capture
+  std::map<std::thread::id, Stream> per_thread_streams;  // cudaStreamPerThread of each thread that used it
   std::uint64_t next_stream = 1;
 
   // --- reports: runtime_reports.cpp ---

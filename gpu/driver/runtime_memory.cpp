@@ -220,7 +220,8 @@ Status Runtime::copy(const Copy& copy) {
 
 Status Runtime::set(std::uint64_t address, std::size_t pitch, std::size_t slice, unsigned value, std::size_t element,
                     std::size_t count, std::size_t height, std::size_t depth) {
-  const std::size_t width = element * count;
+  std::size_t width = 0;  // [bytes] all addresses if the product does not fit: out of bounds of every allocation
+  if (__builtin_mul_overflow(element, count, &width)) width = ~std::size_t{0};
   if (width == 0 || height == 0 || depth == 0) return kSuccess;
   for (std::size_t z = 0; z < depth; ++z) {
     for (std::size_t y = 0; y < height; ++y) {

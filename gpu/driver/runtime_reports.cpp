@@ -192,7 +192,8 @@ void Runtime::reset() {
   events.clear();
   graphs.clear();
   execs.clear();
-  default_stream = {};
+  legacy_stream = {};
+  per_thread_streams.clear();
   sticky = kSuccess;
 }
 

@@ -6,9 +6,10 @@
 namespace kvscope::driver {
 
 Stream* Runtime::find_stream(void* handle) {
-  // 0: the default stream; 1 and 2: cudaStreamLegacy and cudaStreamPerThread. Work is performed in the order of the calls, so one
-  // object serves all three.
-  if (reinterpret_cast<std::uintptr_t>(handle) <= 2) return &default_stream;
+  // 0: the default stream; 1 and 2: cudaStreamLegacy and cudaStreamPerThread.
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  if (number <= 1) return &legacy_stream;
+  if (number == 2) return &per_thread_streams[std::this_thread::get_id()];
   const auto found = streams.find(handle);
   return found == streams.end() ? nullptr : found->second.get();
 }
@@ -26,20 +27,52 @@ Status Runtime::issue(void* stream, NodeType type, std::function<Status()> work)
   return kSuccess;
 }
 
+bool Runtime::is_in_capture(const Graph& graph) {
+  const auto records = [&](const Stream& stream) { return stream.capture == &graph; };
+  return std::any_of(streams.begin(), streams.end(), [&](const auto& one) { return records(*one.second); }) ||
+         std::any_of(per_thread_streams.begin(), per_thread_streams.end(),
+                     [&](const auto& one) { return records(one.second); });
+}
+
+void Runtime::end_capture(const Graph& graph) {
+  const auto release = [&](Stream& stream) {
+    if (stream.capture != &graph) return;
+    stream.capture = nullptr;
+    stream.origin = false;
+  };
+  for (auto& [handle, stream] : streams) release(*stream);
+  for (auto& [thread, stream] : per_thread_streams) release(stream);
+  for (auto& [handle, event] : events) {
+    if (event->capture == &graph) event->capture = nullptr;
+  }
+}
+
 // Of the nodes whose dependencies are done, the one that was created first.
 GraphExec Runtime::instantiate(const Graph& graph) {
   GraphExec out;
-  std::set<const GraphNode*> done;
+  std::map<const GraphNode*, std::size_t> done;  // the step of each node
   while (done.size() < graph.nodes.size()) {
     const auto next = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
       return !done.contains(node.get()) &&
              std::all_of(node->after.begin(), node->after.end(), [&](const GraphNode* n) { return done.contains(n); });
     });
-    if (next == graph.nodes.end()) return {};  // the dependencies form a cycle
-    done.insert(next->get());
-    out.work.emplace_back(next->get(), (*next)->work);
+    if (next == graph.nodes.end()) return {};
+    GraphExec::Step step{.node = next->get(), .type = (*next)->type, .after = {}, .work = (*next)->work};
+    for (const GraphNode* const node : (*next)->after) step.after.push_back(done.at(node));
+    std::sort(step.after.begin(), step.after.end());
+    done.emplace(next->get(), out.steps.size());
+    out.steps.push_back(std::move(step));
   }
   return out;
+}
+
+GraphNode* Runtime::find_node(const void* handle) {
+  for (const auto& [key, graph] : graphs) {
+    for (const auto& node : graph->nodes) {
+      if (node.get() == handle) return node.get();
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace kvscope::driver

@@ -31,7 +31,11 @@ inline constexpr Status kMisaligned = 716;
 inline constexpr Status kLaunchFailure = 719;
 inline constexpr Status kNotSupported = 801;
 inline constexpr Status kCaptureUnsupported = 900;
+inline constexpr Status kCaptureMerge = 902;
 inline constexpr Status kCaptureUnmatched = 903;
+inline constexpr Status kCaptureImplicit = 906;
+inline constexpr Status kCapturedEvent = 907;
+inline constexpr Status kGraphUpdateFailure = 910;
 inline constexpr Status kUnknown = 999;
 
 // "cudaErrorInvalidValue" and "invalid argument" for 1; "unrecognized error code" for a number that is none.
