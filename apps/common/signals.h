@@ -12,8 +12,8 @@ namespace kvscope::apps {
 // Call once, before any file is written. A signal that is ignored already (nohup) stays ignored.
 void clean_up_on_signals();
 
-// What each of these signals, and the end of the time limit (SIGALRM), do before the program ends. Only async-signal-safe
-// calls.
+// What each of these signals, and the end of the time limit (SIGALRM), do before the program ends: only
+// async-signal-safe calls.
 void clean_up();
 
 // Those signals and SIGALRM: what a handler that calls clean_up() blocks, so that a second one comes after the cleanup.

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-// A build with assertions would end here in a C locale whose decimal point has several bytes (Pashto, Persian):
-// nlohmann::json asserts that strtod reads a whole number with the first of them. number_float() does not use that value.
+// A build with assertions would end in a C locale whose decimal point has several bytes (Pashto, Persian), because
+// nlohmann::json asserts that strtod reads a whole number with the first of them. number_float() ignores that value.
 #define JSON_ASSERT(condition) static_cast<void>(condition)
 #include <nlohmann/json.hpp>
 #include <unordered_set>

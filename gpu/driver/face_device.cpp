@@ -8,13 +8,14 @@
 #include "gpu/driver/cuda_types.h"
 #include "gpu/driver/face.h"
 #include "gpu/driver/tensor_maps.h"
-#include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/machine/device_limits.h"
+#include "gpu/virtual/machine/limits.h"
 
 namespace kvscope::driver {
 namespace {
 
-constexpr int kMultiprocessorCount = 132;  // as %nsmid
-constexpr int kClock = 1'000'000;          // [kHz] nominal: the virtual GPU has no clock
+constexpr int kMultiprocessorCount = static_cast<int>(ptx::kMultiprocessors);
+constexpr int kClock = 1'000'000;  // [kHz] nominal: the virtual GPU has no clock
 
 const char* device_name(int target) {
   return target == 90    ? "kvscope virtual GPU (sm_90a)"
@@ -48,31 +49,44 @@ void fill(Properties& p, Runtime& r) {
   p.async_engines[0] = 1;
   p.memory_bus_width[0] = 5120;
   p.l2_bytes[0] = 50 << 20;
-  p.threads_per_multiprocessor[0] = 2048;
-  p.shared_per_multiprocessor[0] = 233472;
+  p.threads_per_multiprocessor[0] = static_cast<int>(ptx::threads_of_multiprocessor(target));
+  p.shared_per_multiprocessor[0] = static_cast<std::size_t>(ptx::shared_of_multiprocessor(target));
   p.shared_opt_in[0] = static_cast<std::size_t>(ptx::most_shared(target));
-  p.blocks_per_multiprocessor[0] = 32;
-  p.reserved_shared[0] = 1024;
+  p.blocks_per_multiprocessor[0] = static_cast<int>(ptx::blocks_of_multiprocessor(target));
+  p.reserved_shared[0] = static_cast<std::size_t>(ptx::kReservedShared);
   p.global_l1[0] = p.local_l1[0] = 1;
 }
 
 // By the numbers of cudaDeviceAttr; 0 for those that the virtual GPU does not have, as for an unsupported feature.
 int attribute_value(int attribute, Runtime& r) {
   const int target = r.engine().options().target;
-  const int opt_in = static_cast<int>(ptx::most_shared(target));
-  static const std::map<int, int> kValues{{1, 1024},       {2, 1024},   {3, 1024},        {4, 64},
-                                          {5, 0x7fffffff}, {6, 65535},  {7, 65535},       {8, 49152},
-                                          {9, 65536},      {10, 32},    {11, 0x7fffffff}, {12, 65536},
-                                          {13, kClock},    {14, 512},   {15, 1},          {16, kMultiprocessorCount},
-                                          {19, 1},         {31, 1},     {36, kClock},     {37, 5120},
-                                          {38, 50 << 20},  {39, 2048},  {40, 1},          {41, 1},
-                                          {51, 32},        {78, 1},     {79, 1},          {80, 1},
-                                          {81, 233472},    {82, 65536}, {83, 1},          {95, 1},
-                                          {99, 1},         {106, 32},   {111, 1024},      {115, 1},
+  static const std::map<int, int> kValues{{1, 1024},       {2, 1024},  {3, 1024},        {4, 64},
+                                          {5, 0x7fffffff}, {6, 65535}, {7, 65535},       {8, 49152},
+                                          {9, 65536},      {10, 32},   {11, 0x7fffffff}, {12, 65536},
+                                          {13, kClock},    {14, 512},  {15, 1},          {16, kMultiprocessorCount},
+                                          {19, 1},         {31, 1},    {36, kClock},     {37, 5120},
+                                          {38, 50 << 20},  {40, 1},    {41, 1},          {51, 32},
+                                          {78, 1},         {79, 1},    {80, 1},          {82, 65536},
+                                          {83, 1},         {95, 1},    {99, 1},          {115, 1},
                                           {120, 1}};
-  if (attribute == 75) return target / 10;
-  if (attribute == 76) return target % 10;
-  if (attribute == 97) return opt_in;
+  switch (attribute) {
+    case 39:
+      return static_cast<int>(ptx::threads_of_multiprocessor(target));
+    case 75:
+      return target / 10;
+    case 76:
+      return target % 10;
+    case 81:
+      return static_cast<int>(ptx::shared_of_multiprocessor(target));
+    case 97:
+      return static_cast<int>(ptx::most_shared(target));
+    case 106:
+      return static_cast<int>(ptx::blocks_of_multiprocessor(target));
+    case 111:
+      return static_cast<int>(ptx::kReservedShared);
+    default:
+      break;
+  }
   const auto found = kValues.find(attribute);
   return found == kValues.end() ? 0 : found->second;
 }

@@ -4,14 +4,11 @@
 
 #include "gpu/driver/cuda_types.h"
 #include "gpu/driver/face.h"
+#include "gpu/virtual/machine/device_limits.h"
 #include "gpu/virtual/machine/launch_checks.h"
 
 namespace kvscope::driver {
 namespace {
-
-constexpr std::int64_t kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
-constexpr std::int64_t kSharedOfMultiprocessor = 233472;  // [bytes] 228 KiB
-constexpr std::int64_t kReservedShared = 1024;            // [bytes] of each block
 
 // What nvcc's registration passes: magic, version, the container, a list of relocatable parts.
 struct FatWrapper {
@@ -32,6 +29,15 @@ std::vector<Shape>& shapes() {  // of kernel<<<...>>>, from the push to the pop
 
 std::array<std::int64_t, 3> extents(const Dim3& d) {
   return {d.x, d.y, d.z};
+}
+
+constexpr std::int64_t kMostThreads = 1024, kMostCluster = 16;  // of a block; blocks of a cluster
+
+// The product of the extents, or any number above `most` if one of them or the product is: three of 2^32 do not fit.
+std::int64_t volume(const std::array<std::int64_t, 3>& extents, std::int64_t most) {
+  std::int64_t out = 1;
+  for (const std::int64_t extent : extents) out = std::min(out * std::min(extent, most + 1), most + 1);
+  return out;
 }
 
 Status issue_launch(Runtime& r, const void* function, const Shape& shape, void** arguments, bool cooperative = false,
@@ -65,12 +71,14 @@ Status occupancy(Runtime& r, const void* function, int block, std::size_t dynami
   const std::int32_t index = ptx::find_kernel(program, kernel->name);
   if (index < 0) return kInvalidFunction;
   const std::int64_t threads = (static_cast<std::int64_t>(block) + 31) / 32 * 32;
-  const std::int64_t shared =
-      program.kernels.at(index).static_shared + static_cast<std::int64_t>(dynamic) + kReservedShared;
+  const int target = r.engine().options().target;
   blocks = 0;
-  if (threads > 1024 || shared > kSharedOfMultiprocessor) return kSuccess;
+  if (threads > 1024 || dynamic > static_cast<std::size_t>(ptx::most_shared(target))) return kSuccess;
+  const std::int64_t shared =
+      program.kernels.at(index).static_shared + static_cast<std::int64_t>(dynamic) + ptx::kReservedShared;
   blocks = static_cast<int>(
-      std::min({kThreadsOfMultiprocessor / threads, kBlocksOfMultiprocessor, kSharedOfMultiprocessor / shared}));
+      std::min({ptx::threads_of_multiprocessor(target) / threads, ptx::blocks_of_multiprocessor(target),
+                ptx::shared_of_multiprocessor(target) / shared}));
   return kSuccess;
 }
 
@@ -313,8 +321,9 @@ KVSCOPE_CUDA int cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, c
     if (bytes == nullptr || blocks < 1) return kInvalidValue;
     int possible = 0;
     if (const Status status = occupancy(r, function, 32, 0, possible); status != kSuccess) return status;
-    const std::int64_t each = kSharedOfMultiprocessor / blocks - kReservedShared;
-    *bytes = static_cast<std::size_t>(std::clamp<std::int64_t>(each, 0, ptx::most_shared(r.engine().options().target)));
+    const int target = r.engine().options().target;
+    const std::int64_t each = ptx::shared_of_multiprocessor(target) / blocks - ptx::kReservedShared;
+    *bytes = static_cast<std::size_t>(std::clamp<std::int64_t>(each, 0, ptx::most_shared(target)));
     return kSuccess;
   });
 }
@@ -332,12 +341,12 @@ KVSCOPE_CUDA int cudaOccupancyMaxActiveClusters(int* clusters, const void* funct
     if (clusters == nullptr || config == nullptr) return kInvalidValue;
     const ExtendedLaunch e = extended(*config);
     int blocks = 0;
-    const auto threads = static_cast<int>(config->block.x * config->block.y * config->block.z);
-    if (const Status status = occupancy(r, function, threads, config->dynamic_shared, blocks); status != kSuccess)
+    const std::int64_t threads = volume(extents(config->block), kMostThreads), size = volume(e.cluster, kMostCluster);
+    if (size > kMostCluster) return kInvalidValue;
+    if (const Status status = occupancy(r, function, static_cast<int>(threads), config->dynamic_shared, blocks);
+        status != kSuccess)
       return status;
-    const std::int64_t size = std::max<std::int64_t>(e.cluster[0], 1) * std::max<std::int64_t>(e.cluster[1], 1) *
-                              std::max<std::int64_t>(e.cluster[2], 1);
-    *clusters = static_cast<int>(132 * blocks / size);
+    *clusters = static_cast<int>(ptx::kMultiprocessors * blocks / std::max<std::int64_t>(size, 1));
     return kSuccess;
   });
 }

@@ -101,6 +101,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     previous_action.sa_sigaction(signal, info, context);
     return;
   }
+  if ((previous_action.sa_flags & SA_SIGINFO) == 0 && previous_action.sa_handler != SIG_DFL &&
+      previous_action.sa_handler != SIG_IGN) {
+    previous_action.sa_handler(signal);
+    return;
+  }
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
   sigaction(signal, &standard, nullptr);  // the access is repeated and ends the process

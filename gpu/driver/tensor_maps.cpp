@@ -20,7 +20,7 @@ TmaTarget target_of(Runtime& r) {
 Status write_map(Runtime& r, void* out, const TensorMap& map) {
   std::string fault;
   try {
-    const TensorMapRecord record = encode_tensor_map("of the program", map, target_of(r));
+    const TensorMapRecord record = encode_tensor_map("the program", map, target_of(r));
     std::memcpy(out, record.data(), record.size());
     return kSuccess;
   } catch (const GeometryError& error) {
@@ -61,7 +61,7 @@ int replace_address(void* map, void* base) {
   return enter("cuTensorMapReplaceAddress", KVSCOPE_CALLER, [&](Runtime& r) {
     if (map == nullptr) return kInvalidValue;
     try {
-      TensorMap changed = decode_tensor_map("of the program", {static_cast<const std::byte*>(map), kTensorMapBytes});
+      TensorMap changed = decode_tensor_map("tensor map of the program", {static_cast<const std::byte*>(map), kTensorMapBytes});
       changed.base = address_of(base);
       return write_map(r, map, changed);
     } catch (const InputError& error) {

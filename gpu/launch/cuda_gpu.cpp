@@ -125,7 +125,7 @@ void CudaGpu::read(std::uint64_t address, std::span<std::byte> bytes) {
 
 TensorMapSlot CudaGpu::encode(const TensorMap& map) {
   check_tensor_map(map, info_.architecture == "sm_100a" ? TmaTarget::sm_100 : TmaTarget::sm_90)
-      .throw_if_broken("of a kernel");
+      .throw_if_broken("a kernel's argument");
   TensorMapSlot slot;
   handles_->driver.check(handles_->driver.encode_tiled(
                              slot.bytes, static_cast<int>(map.data_type), static_cast<std::uint32_t>(map.rank),

@@ -72,7 +72,7 @@ void VirtualGpu::read(std::uint64_t address, std::span<std::byte> bytes) {
 
 TensorMapSlot VirtualGpu::encode(const TensorMap& map) {
   const TensorMapRecord record =
-      encode_tensor_map("of a kernel", map, options_.architecture == "sm_100a" ? TmaTarget::sm_100 : TmaTarget::sm_90);
+      encode_tensor_map("a kernel's argument", map, options_.architecture == "sm_100a" ? TmaTarget::sm_100 : TmaTarget::sm_90);
   TensorMapSlot slot;
   static_assert(sizeof slot.bytes == sizeof record);
   std::memcpy(slot.bytes, record.data(), sizeof slot.bytes);

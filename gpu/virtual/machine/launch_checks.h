@@ -20,14 +20,10 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "gpu/virtual/machine/device_limits.h"
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
-
-// Maximum shared memory that a kernel of that target may opt in to. // [bytes]
-[[nodiscard]] constexpr std::int64_t most_shared(int target) {
-  return target >= 120 ? 101376 : 232448;
-}
 
 // What the kernel's own .local and .param variables take in one CTA. // [bytes]
 [[nodiscard]] std::int64_t local_bytes_of_cta(const LaunchConfig& config, const Program& program, std::int32_t kernel);

@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -97,11 +98,15 @@ void run_part(Part& part, std::atomic<bool>& stop) {
   if (part.failed) stop = true;
 }
 
-// Runs all parts on `threads` threads, or until one of them fails.
+// Runs all parts on `threads` threads, or until one of them fails. The host may start fewer threads than that, or none.
 class Workers {
  public:
   Workers(Parts& parts, std::int64_t threads) : parts_(parts) {
-    for (std::int64_t t = 0; t < threads; ++t) threads_.emplace_back([this] { work(); });
+    threads_.reserve(static_cast<std::size_t>(threads));
+    try {
+      for (std::int64_t t = 0; t < threads; ++t) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // a limit of the process or of the user
+    }
   }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -109,6 +114,8 @@ class Workers {
     stop_ = true;
     for (std::thread& thread : threads_) thread.join();
   }
+
+  [[nodiscard]] std::int64_t started() const { return std::ssize(threads_); }
 
   // Returns true if every part has finished without a report.
   bool wait() {
@@ -186,11 +193,16 @@ void run_parts(Launch& launch) {
     launch.one_thread = "its events are recorded in the order of one thread";
     return;
   }
-  const std::int64_t threads = std::min(jobs, std::ssize(parts));
+  std::int64_t threads = 0;
   bool finished = false;
   {
-    Workers workers(parts, threads);
-    finished = workers.wait();
+    Workers workers(parts, std::min(jobs, std::ssize(parts)));
+    threads = workers.started();
+    finished = threads > 0 && workers.wait();
+  }
+  if (threads == 0) {
+    launch.one_thread = "the host starts no more threads";
+    return;
   }
   launch.one_thread = finished ? difference(launch, parts) : "its CTAs make a report";
   if (!launch.one_thread.empty()) return;

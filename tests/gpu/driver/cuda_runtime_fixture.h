@@ -21,11 +21,14 @@ inline char scale_function, reverse_function, use_function, table_variable;
 
 class CudaRuntime : public testing::Test {
  protected:
-  void SetUp() override {
-    driver::RuntimeOptions options;
+  void SetUp() override { start({}); }
+  // A new runtime, which has the kernels.
+  void start(driver::RuntimeOptions options) {
     options.prints = false;
     driver::replace_runtime(std::move(options));
-    container_ = fat_container({{.payload = std::string(kPtx)}});
+    std::string ptx(kPtx);
+    ptx.replace(ptx.find("sm_90a"), 6, "sm_" + std::to_string(driver::runtime().options().engine.target) + "a");
+    container_ = fat_container({{.payload = ptx}});
     wrapper_.container = container_.data();
     binary_ = __cudaRegisterFatBinary(&wrapper_);
     __cudaRegisterFunction(binary_, &scale_function, nullptr, "scale", -1, nullptr, nullptr, nullptr, nullptr, nullptr);

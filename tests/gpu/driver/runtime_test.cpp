@@ -288,6 +288,11 @@ TEST_F(CudaRuntime, TensorMapsAreEncodedThroughTheDriverEntryPoint) {
   EXPECT_EQ(call(map.data(), 7, 2, x, dims.data(), strides.data(), box.data(), element_strides.data(), 0, 0, 0, 0), 0);
   EXPECT_EQ(call(map.data(), 7, 2, x, dims.data(), strides.data(), wide.data(), element_strides.data(), 0, 0, 0, 0), 1);
   EXPECT_EQ(kinds().back(), "TENSOR_MAP");
+  EXPECT_THAT(last_text(), HasSubstr("tensor map of the program rejected"));
+  ASSERT_EQ(cudaGetDriverEntryPoint("cuTensorMapReplaceAddress", &encode, 0, &found), 0);
+  map.fill(0);
+  EXPECT_EQ(reinterpret_cast<int (*)(void*, void*)>(encode)(map.data(), x), 1);
+  EXPECT_THAT(last_text(), HasSubstr("tensor map of the program rejected: byte 0: this is not a tensor map"));
 }
 
 TEST_F(CudaRuntime, OccupancyIsLimitedByThreadsAndSharedMemory) {

@@ -311,7 +311,7 @@ FAKE cuTensorMapEncodeTiled(void* map, int data_type, std::uint32_t rank, void* 
     made.swizzle = static_cast<kvscope::TmaSwizzle>(swizzle);
     made.l2 = static_cast<kvscope::L2Promotion>(l2);
     made.fill = static_cast<kvscope::OobFill>(fill);
-    const kvscope::TensorMapRecord record = encode_tensor_map("of the fake driver", made, kvscope::TmaTarget::sm_90);
+    const kvscope::TensorMapRecord record = encode_tensor_map("the fake driver", made, kvscope::TmaTarget::sm_90);
     std::memcpy(map, record.data(), record.size());
     return 0;
   });

@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // out[i] = in[i] + 1 for i < n; lane n reads past the end if `past` is set.
 constexpr const char* kAddOne = R"(
@@ -98,6 +99,19 @@ TEST(VirtualGpu, AKernelAndAnArchitectureThatAreNotThereAreNamed) {
   }
   EXPECT_THROW(VirtualGpu({.architecture = "sm_80"}), DeviceError);
   EXPECT_THROW((void)kernel_image("gather_rows", "sm_100a"), DeviceError);
+}
+
+TEST(VirtualGpu, ARejectedTensorMapIsOfAKernelsArgument) {
+  VirtualGpu device;
+  TensorMap map{.data_type = TmaDataType::bf16, .rank = 1, .base = 4097};
+  map.dims = {64};
+  map.box = {64};
+  try {
+    static_cast<void>(device.encode(map));
+    FAIL();
+  } catch (const GeometryError& error) {
+    EXPECT_THAT(error.what(), StartsWith("tensor map of a kernel's argument rejected: "));
+  }
 }
 
 TEST(VirtualGpu, MemoryIsGivenBackOnce) {

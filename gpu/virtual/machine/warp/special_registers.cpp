@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gpu/virtual/machine/device_limits.h"
+
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::uint64_t kMultiprocessors = 132;
 constexpr std::uint64_t kWarpsOfOne = 64;
-constexpr std::uint64_t kReservedShared = 1024;
 
 std::uint64_t axis(const std::array<std::int64_t, 3>& of, SpecialRegister special, SpecialRegister x) {
   return static_cast<std::uint64_t>(of[static_cast<std::size_t>(static_cast<int>(special) - static_cast<int>(x))]);
@@ -85,7 +85,7 @@ std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& wa
     case S::nwarpid:
       return kWarpsOfOne;
     case S::smid:
-      return static_cast<std::uint64_t>(cta.index) % kMultiprocessors;
+      return static_cast<std::uint64_t>(cta.index % kMultiprocessors);
     case S::nsmid:
       return kMultiprocessors;
     case S::gridid:
@@ -111,7 +111,7 @@ std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& wa
     case S::total_smem_size:
       return shared_size(launch);
     case S::aggr_smem_size:
-      return shared_size(launch) + kReservedShared;
+      return shared_size(launch) + static_cast<std::uint64_t>(kReservedShared);
     case S::reserved_smem_offset_end:
     case S::reserved_smem_offset_cap:
       return kReservedShared;

@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -230,6 +234,60 @@ TEST(LaunchParts, KernelsWhoseCtasCommunicateRunOnOneThread) {
             "one thread: its CTAs can see one another: %globaltimer");
   EXPECT_EQ(same_for_all({.body = "and.b64 %rd4, %rd3, -128; discard.global.L2 [%rd4], 128;"}),
             "one thread: the module discards bytes");
+}
+
+// The host starts no thread if its stack does not fit, and the later ones fail if all stacks together do not.
+class Stacks {
+ public:
+  explicit Stacks(std::size_t bytes) {
+    pthread_attr_init(&attributes_);
+    pthread_getattr_default_np(&attributes_);
+    pthread_attr_getstacksize(&attributes_, &before_);
+    set(bytes);
+  }
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+  ~Stacks() {
+    set(before_);
+    pthread_attr_destroy(&attributes_);
+  }
+
+ private:
+  void set(std::size_t bytes) {
+    pthread_attr_setstacksize(&attributes_, bytes);
+    EXPECT_EQ(pthread_setattr_default_np(&attributes_), 0);
+  }
+  pthread_attr_t attributes_;
+  std::size_t before_ = 0;
+};
+
+TEST(LaunchParts, ThreadsThatTheHostDoesNotStartAreDoneWithout) {
+  const Kernel kernel{.body = "st.global.u32 [%rd2], %r2;"};
+  const Ran one = run(kernel, 1);
+  {
+    const Stacks none(std::size_t{1} << 47);  // all addresses of a process
+    const Ran alone = run(kernel, 8);
+    EXPECT_EQ(alone.jobs, "one thread: the host starts no more threads");
+    EXPECT_TRUE(alone.seen == one.seen);
+  }
+  constexpr std::size_t kStack = std::size_t{1} << 30;
+  std::ifstream statm("/proc/self/statm");
+  std::size_t pages = 0;
+  ASSERT_TRUE(statm >> pages);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + kStack * 5 / 2;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  Ran some;
+  {
+    const Stacks two(kStack);
+    some = run(kernel, 8);
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(some.jobs, "2 threads");
+  EXPECT_TRUE(some.seen == one.seen);
+  EXPECT_EQ(run(kernel, 8).jobs, "8 threads");
 }
 
 TEST(LaunchParts, LaunchesThatNeedOneThreadTellWhy) {
