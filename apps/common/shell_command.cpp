@@ -13,8 +13,10 @@
 #include <cstring>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "apps/common/signals.h"
+#include "core/base/child_group.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
@@ -50,7 +52,7 @@ CommandEnd run_shell(const std::string& command, double seconds, const std::file
   }
   close(output);
   setpgid(child, child);  // whichever of the two processes comes first
-  end_group_on_signals(child);
+  std::optional<ChildGroup> group(std::in_place, child);
   delayed.reset();
   using Clock = std::chrono::steady_clock;
   const auto limit = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -63,7 +65,7 @@ CommandEnd run_shell(const std::string& command, double seconds, const std::file
       done = waitpid(child, &status, WNOHANG);
       if (done == child) {
         kill(-child, SIGKILL);  // children that it left running would write into the next run's file
-        end_group_on_signals(0);
+        group.reset();
       }
     }
     if (done == child) break;
@@ -74,7 +76,7 @@ CommandEnd run_shell(const std::string& command, double seconds, const std::file
       kill(-child, SIGKILL);
       while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
       }
-      end_group_on_signals(0);
+      group.reset();
       break;
     }
     std::this_thread::sleep_for(pause);

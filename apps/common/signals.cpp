@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGABRT};
 
-volatile sig_atomic_t group_to_end = 0;
 std::array<char, 4096> folder_to_remove{};
 
 // Only async-signal-safe calls: _Fork and exec instead of a walk through the folder.
@@ -42,13 +41,6 @@ void stop(int signal) {
 }  // namespace
 
 void clean_up() {
-  if (group_to_end > 0) {
-    const pid_t group = group_to_end;
-    int status = 0;
-    kill(-group, SIGKILL);
-    while (waitpid(group, &status, 0) < 0 && errno == EINTR) {  // it writes no file any more
-    }
-  }
   kill_child_groups();
   remove_registered_folder();
   remove_pending_files();
@@ -72,10 +64,6 @@ void clean_up_on_signals() {
     struct sigaction before = {};
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
-}
-
-void end_group_on_signals(pid_t group) {
-  group_to_end = group;
 }
 
 void remove_folder_on_signals(const std::filesystem::path& folder) {

@@ -1,4 +1,4 @@
-// On SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU and SIGABRT: kills the commands and the registered child groups
+// On SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU and SIGABRT: kills the commands that were started
 // (core/base/child_group.h), removes half-written files and the temporary folder, then lets the signal take its default
 // action. SIGXFSZ is ignored: the write that exceeds the limit fails with the system's words instead.
 #pragma once
@@ -19,9 +19,7 @@ void clean_up();
 // Those signals and SIGALRM: what a handler that calls clean_up() blocks, so that a second one comes after the cleanup.
 [[nodiscard]] sigset_t signals_that_clean_up();
 
-// What a signal ends too. The process group 0 and the empty path are none. One of each at a time; a path of at most
-// 4095 bytes.
-void end_group_on_signals(pid_t group);
+// A folder that a signal removes too: one at a time, of at most 4095 bytes. The empty path: none.
 void remove_folder_on_signals(const std::filesystem::path& folder);
 
 // Delays these signals and SIGALRM while it exists, so that what was just started or created is registered first.

@@ -21,6 +21,7 @@
 #include "apps/common/signals.h"
 #include "apps/labs/detail/sandbox_child.h"
 #include "apps/labs/limits.h"
+#include "core/base/child_group.h"
 #include "core/base/errors.h"
 
 namespace kvscope::labs {
@@ -179,6 +180,7 @@ SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
   if (const auto& groups = delegated_group().folder) group.emplace(*groups, control_limits(job.limits));
   const pid_t parent = getpid();
   pid_t process = -1;
+  std::optional<ChildGroup> started;
   {
     const apps::SignalsDelayed delayed;
     process = fork();
@@ -187,7 +189,7 @@ SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
       if (getppid() != parent) _exit(kSandboxFailed);
       child(kind, job, seccomp, in, out, errors, group);
     }
-    if (process > 0) apps::end_group_on_signals(process);
+    if (process > 0) started.emplace(process);
   }
   if (process < 0) throw InputError("sandbox", "", fmt::format("no new process: {}", system_message(errno)));
   in.theirs.reset();
@@ -216,7 +218,7 @@ SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
     kill(-process, SIGKILL);
     kill(process, SIGKILL);
     while (!reaped) reaped = wait4(process, &status, 0, &used) == process || errno != EINTR;
-    apps::end_group_on_signals(0);
+    started.reset();
   }
   end.cpu_seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
   end.out_of_memory = group.has_value() && group->out_of_memory();

@@ -1,4 +1,5 @@
-// Limits of the device, by target: what the runtime's properties, attributes and occupancy return, and the rules of a launch.
+// Limits of the device, by target: what the runtime's properties, attributes and occupancy return, and the rules of a
+// launch.
 //
 //                                sm_90  sm_100   sm_120
 //   multiprocessors                132     132      132   as %nsmid
@@ -28,7 +29,7 @@ inline constexpr std::int64_t kReservedShared = 1024;  // [bytes] of each block
 [[nodiscard]] constexpr std::int64_t shared_of_multiprocessor(int target) {  // [bytes]
   return target >= 120 ? 102400 : 233472;
 }
-// Maximum shared memory that a kernel of that target may opt in to. // [bytes]
+// [bytes] of shared memory that a block of a kernel for that target may opt in to, at most.
 [[nodiscard]] constexpr std::int64_t most_shared(int target) {
   return shared_of_multiprocessor(target) - kReservedShared;
 }
