@@ -32,8 +32,8 @@ def write(lab, readme, notes, hints):
                  pages[0], pages[-1], sequence, *other, layer, apart)
     tokens_of_task_1 = (3, 4, 11)
     readme.claim("Work out the row of tokens #, # and #", *tokens_of_task_1)
-    vector = 8  # entries: docs/02 and table_columns of lab 03
-    readme.claim("kernels read # entries at a time", vector)
+    vector = 16  # entries at most: docs/02 and table_columns of lab 03
+    readme.claim("kernels read up to # entries at a time", vector)
     tile, page = 64, 16
     readme.claim("A tile of # tokens over pages of # has # parts", tile, page, tile // page)
     readme.claim("A tile of # tokens inside a page of #", page, tile)

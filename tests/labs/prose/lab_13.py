@@ -16,7 +16,7 @@ def write(lab, readme, notes, hints):
     warps = threads // LANES
     points = {test["name"]: test["points"] for test in lab.manifest["tests"]}
     zero = 0
-    readme.exempt("[first part of 04]", "name")
+    readme.exempt("in [04]", "name")
     readme.claim("# threads per CTA, so the other # must return: `if (threadIdx.x != #) return;`", threads, threads - 1, zero)
     upper = BF16 * 8
     readme.claim("[page_size, kv_heads, #] elements of bf16, the upper # bits of a float. `__uint_as_float(bits << #)`", dim, upper, F32 * 8 - upper)
