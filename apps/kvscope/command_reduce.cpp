@@ -1,9 +1,6 @@
 // kvscope reduce GOLDEN [CANDIDATE] [--command ...]: the smallest case that still fails, as one file for a bug report.
 #include <fmt/format.h>
-#include <stdlib.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -17,8 +14,8 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/common/progress.h"
+#include "apps/common/scratch_folder.h"
 #include "apps/common/shell_command.h"
-#include "apps/common/signals.h"
 #include "apps/common/written_files.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/rounding_options.h"
@@ -43,31 +40,6 @@ struct ReduceCommand {
   bool json = false;
 };
 
-// A folder for the files of the runs, removed at the end, and when a signal ends the program.
-class RunFolder {
- public:
-  RunFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "kvscope_reduce_XXXXXX").string();
-    const SignalsDelayed delayed;
-    if (mkdtemp(name.data()) == nullptr) {
-      throw InputError(name, "", fmt::format("cannot be created: {}", std::strerror(errno)));
-    }
-    path_ = name;
-    remove_folder_on_signals(path_);
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-  ~RunFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-    remove_folder_on_signals({});
-  }
-  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
 std::string shell_quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -89,7 +61,7 @@ std::string last_line(std::string output) {
   return newline == std::string::npos ? output : output.substr(newline + 1);
 }
 
-golden::KernelRun run_once(const ReduceCommand& command, const golden::Bundle& inputs, const RunFolder& folder,
+golden::KernelRun run_once(const ReduceCommand& command, const golden::Bundle& inputs, const ScratchFolder& folder,
                            const std::string& inputs_ending, const std::string& candidate_ending) {
   using End = golden::KernelRun::End;
   const std::filesystem::path from = folder / ("inputs" + inputs_ending),
@@ -194,11 +166,11 @@ int run(const ReduceCommand& command) {
                             {},
                             command.rounding,
                             command.max_runs};
-  std::optional<RunFolder> folder;
+  std::optional<ScratchFolder> folder;
   std::optional<Progress> progress;
   std::int64_t runs = 0;
   if (command.shell) {
-    folder.emplace();
+    folder.emplace(std::filesystem::temp_directory_path() / "kvscope_reduce_");
     progress.emplace("runs of the command");
     const std::string candidate_ending =
         command.candidate ? std::filesystem::path(*command.candidate).extension().string() : ending;

@@ -7,9 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
+#include "apps/common/scratch_folder.h"
 #include "apps/common/signals.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -28,50 +28,43 @@ constexpr std::size_t kMaxStudent = 250;  // [bytes]; the report is a file NAME.
 constexpr std::string_view kPageOfLabs = "08_labs.md";  // beside it are the pages that handouts link to
 constexpr std::array<std::string_view, 4> kPageFiles{".md", ".svg", ".png", ".gif"};
 
-// A folder with folders, which does not exist yet. It is written below a temporary name beside it and then renamed;
+// A folder with folders, which does not exist yet. It is written below a scratch folder beside it and then renamed;
 // without commit(), and after a signal, no part of it is left.
 class NewFolder {
  public:
-  explicit NewFolder(const fs::path& folder) : shown_(folder), final_(fs::absolute(folder).lexically_normal()) {
-    if (!final_.has_filename()) final_ = final_.parent_path();  // the last slash
+  explicit NewFolder(const fs::path& folder)
+      : shown_(folder), final_(with_parents(folder)), scratch_(final_.parent_path() / ".kvscope-pack-", folder) {
     std::error_code error;
-    fs::create_directories(final_.parent_path(), error);
-    if (error) reject(error.value());
-    std::string name = (final_.parent_path() / ".kvscope-pack-XXXXXX").string();
-    const apps::SignalsDelayed delayed;
-    if (mkdtemp(name.data()) == nullptr) reject(errno);
-    temporary_ = name;
-    apps::remove_folder_on_signals(temporary_);
-    fs::create_directory(temporary_ / "new", error);  // its mode is that of a new folder, unlike mkdtemp's
-    if (!error) return;
-    remove();
-    reject(error.value());
+    fs::create_directory(scratch_ / "new", error);  // its mode is that of a new folder, unlike the scratch folder's
+    if (error) reject(shown_, error.value());
   }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  ~NewFolder() { remove(); }
-  [[nodiscard]] fs::path written(const fs::path& name) const { return temporary_ / "new" / name; }
+  [[nodiscard]] fs::path written(const fs::path& name) const { return scratch_ / "new" / name; }
   void commit() const {
     const auto move = [this](unsigned flags) {
-      const std::string from = (temporary_ / "new").string();
+      const std::string from = (scratch_ / "new").string();
       return renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, final_.c_str(), flags) == 0 ? 0 : errno;
     };
     int error = move(RENAME_NOREPLACE);
     if (error == EINVAL) error = move(0);  // a file system without this flag
-    if (error != 0) reject(error);
+    if (error != 0) reject(shown_, error);
   }
-  [[noreturn]] void reject(int error) const {
-    throw InputError(shown_.string(), "", fmt::format("cannot be created: {}", system_message(error)));
+  [[noreturn]] static void reject(const fs::path& shown, int error) {
+    throw InputError(shown.string(), "", fmt::format("cannot be created: {}", system_message(error)));
   }
 
  private:
-  void remove() const {
-    std::error_code ignored;
-    fs::remove_all(temporary_, ignored);
-    apps::remove_folder_on_signals({});
+  // The absolute path without a last slash, whose parent folders exist now.
+  static fs::path with_parents(const fs::path& folder) {
+    fs::path whole = fs::absolute(folder).lexically_normal();
+    if (!whole.has_filename()) whole = whole.parent_path();
+    std::error_code error;
+    fs::create_directories(whole.parent_path(), error);
+    if (error) reject(folder, error.value());
+    return whole;
   }
 
-  fs::path shown_, final_, temporary_;
+  fs::path shown_, final_;
+  apps::ScratchFolder scratch_;
 };
 
 }  // namespace
@@ -199,7 +192,7 @@ std::size_t pack_course(const Course& course, const fs::path& out, bool students
   for (const auto& [from, to] : files) {
     std::error_code error;
     fs::create_directories(pending.written(to).parent_path(), error);
-    if (error) pending.reject(error.value());
+    if (error) NewFolder::reject(out, error.value());
     write_file_atomically({pending.written(to), out / to}, read_file(from, kMaxCourseFile));
   }
   pending.commit();
