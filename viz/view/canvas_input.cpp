@@ -91,13 +91,6 @@ bool is_own_key(const QKeyEvent& event) {
   }
 }
 
-// Ctrl++, Ctrl+= and Ctrl+-
-bool is_zoom_of_window(const QKeyEvent& event) {
-  const Qt::KeyboardModifiers modifiers = event.modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier);
-  return modifiers == Qt::ControlModifier &&
-         (event.key() == Qt::Key_Plus || event.key() == Qt::Key_Equal || event.key() == Qt::Key_Minus);
-}
-
 QPointF clamped(QPointF at, const QRectF& to) {
   return {std::clamp(at.x(), to.left(), to.right()), std::clamp(at.y(), to.top(), to.bottom())};
 }
@@ -352,10 +345,6 @@ bool Canvas::event(QEvent* event) {
 }
 
 void Canvas::keyPressEvent(QKeyEvent* event) {
-  // The window's zoom actions are disabled then, and their keys arrive here.
-  if (is_zoom_of_window(*event) && document_ != nullptr && panel_for_zoom() == nullptr) {
-    return Q_EMIT zoomRefused(whyNoZoom());
-  }
   if (document_ == nullptr || !is_own_key(*event) || !take_key(*event)) QWidget::keyPressEvent(event);
 }
 

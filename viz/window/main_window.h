@@ -89,6 +89,7 @@ class MainWindow final : public QMainWindow {
   void resizeEvent(QResizeEvent* event) override;
   void moveEvent(QMoveEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;  // keys of a disabled zoom action: the status bar shows why it is
   // The Tab key: from widget to widget that can be seen. Docks behind the front tab have their places outside the
   // window, and Qt would step through them.
   bool focusNextPrevChild(bool next) override;

@@ -1,5 +1,6 @@
 // Menus, and the effect of each action.
 #include <QtGui/QActionGroup>
+#include <QtGui/QKeyEvent>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QMenu>
@@ -239,6 +240,16 @@ void MainWindow::show_zoom() {
     actions_.set_reason(id, canvas_->whyNoZoom());
     if (!document_) actions_[id]->setEnabled(false);
   }
+}
+
+void MainWindow::keyPressEvent(QKeyEvent* event) {
+  const Qt::KeyboardModifiers modifiers = event->modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier);
+  const QKeySequence keys(QKeyCombination(modifiers, static_cast<Qt::Key>(event->key())));
+  const QString why = canvas_->whyNoZoom();
+  for (const Do id : {Do::zoom_in, Do::zoom_out}) {
+    if (!why.isEmpty() && actions_[id]->shortcuts().contains(keys)) return statusBar()->showMessage(why);
+  }
+  QMainWindow::keyPressEvent(event);
 }
 
 void MainWindow::let_go() {
