@@ -73,7 +73,7 @@ Status occupancy(Runtime& r, const void* function, int block, std::size_t dynami
   const std::int64_t threads = (static_cast<std::int64_t>(block) + 31) / 32 * 32;
   const int target = r.engine().options().target;
   blocks = 0;
-  if (threads > 1024 || dynamic > static_cast<std::size_t>(ptx::most_shared(target))) return kSuccess;
+  if (threads > kMostThreads || dynamic > static_cast<std::size_t>(ptx::most_shared(target))) return kSuccess;
   const std::int64_t shared =
       program.kernels.at(index).static_shared + static_cast<std::int64_t>(dynamic) + ptx::kReservedShared;
   blocks = static_cast<int>(

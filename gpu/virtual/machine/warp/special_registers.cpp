@@ -8,8 +8,6 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::uint64_t kWarpsOfOne = 64;
-
 std::uint64_t axis(const std::array<std::int64_t, 3>& of, SpecialRegister special, SpecialRegister x) {
   return static_cast<std::uint64_t>(of[static_cast<std::size_t>(static_cast<int>(special) - static_cast<int>(x))]);
 }
@@ -83,7 +81,7 @@ std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& wa
     case S::warpid:
       return static_cast<std::uint64_t>(warp.index);
     case S::nwarpid:
-      return kWarpsOfOne;
+      return static_cast<std::uint64_t>(threads_of_multiprocessor(launch.program->options.target) / kLanes);
     case S::smid:
       return static_cast<std::uint64_t>(cta.index % kMultiprocessors);
     case S::nsmid:

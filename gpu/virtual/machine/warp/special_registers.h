@@ -1,6 +1,6 @@
 // Values of special registers: the position of a thread in its grid, lane masks, clocks that count instructions.
 //
-//   %nwarpid 64   %nsmid 132   %smid = CTA % 132   %gridid = number of the launch
+//   %nwarpid 64, sm_120: 48   %nsmid 132   %smid = CTA % 132   %gridid = number of the launch
 //   %envreg1:%envreg2 = the grid's workspace of a cooperative launch   other %envreg 0
 //   %clock = warp instructions of this CTA so far   %globaltimer = 1000 + warp instructions of the launch
 //

@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/errors.h"
@@ -18,6 +19,7 @@
 namespace kvscope::ptx::test::special_registers_test {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 using Extents = std::array<std::int64_t, 3>;
@@ -34,7 +36,7 @@ struct Thread {
 };
 
 // [CTA][thread]: the value of `word` (of `bits`).
-std::vector<std::uint64_t> read(const std::string& word, int bits, Extents cluster) {
+std::vector<std::uint64_t> read(const std::string& word, int bits, Extents cluster, int target = 90) {
   const std::string move = bits == 1    ? "mov.pred %p1, " + word + "; selp.u64 %rd3, 1, 0, %p1;"
                            : bits == 64 ? "mov.u64 %rd3, " + word + ";"
                                         : "mov.u32 %r1, " + word + "; cvt.u64.u32 %rd3, %r1;";
@@ -55,7 +57,7 @@ std::vector<std::uint64_t> read(const std::string& word, int bits, Extents clust
   st.global.u64 [%rd1], %rd3;
   ret;
 })";
-  Device device(ProgramOptions{.target = 90});
+  Device device(ProgramOptions{.target = target});
   const LoadedModule& module = device.load(parse_module(text, "k.ptx"));
   const std::uint64_t out = device.memory().allocate(8 * kThreads * kCtas, "out");
   LaunchConfig config;
@@ -125,6 +127,12 @@ TEST(SpecialRegisters, LanesAndTheirMasks) {
   expect("%lanemask_le", [](const Thread& t) { return (std::int64_t{2} << t.lane()) - 1; });
   expect("%lanemask_ge", [](const Thread& t) { return 0xffffffff - ((std::int64_t{1} << t.lane()) - 1); });
   expect("%lanemask_gt", [](const Thread& t) { return 0xffffffff - ((std::int64_t{2} << t.lane()) - 1); });
+}
+
+TEST(SpecialRegisters, WarpsOfAMultiprocessorAreThoseOfItsThreads) {
+  for (const auto& [target, warps] : {std::pair{90, 64U}, {100, 64U}, {120, 48U}}) {
+    EXPECT_THAT(read("%nwarpid", 32, {}, target), Each(warps)) << target;
+  }
 }
 
 TEST(SpecialRegisters, TheMachineTheGridAndSharedMemory) {
