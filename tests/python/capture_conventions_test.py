@@ -178,3 +178,14 @@ def test_every_window_of_vllm_is_the_one_that_is_judged(vllm, monkeypatch, tmp_p
         assert capture.left == {"a window without causal order": 1}, capture
     else:
         assert kept_passes(capture, tmp_path)
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_a_window_of_vllm_that_is_a_number_is_not_judged_without_causal_order(vllm, tmp_path, window):  # noqa: F811
+    vllm.sliding_window = window
+    call = call_in_bounds()
+    call["attn_metadata"].causal = False
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        vllm.forward(**call)
+    assert capture.left == {"a window without causal order": 1}, capture

@@ -196,7 +196,7 @@ def _vllm(call: Call) -> Kept:
     # The layer quantizes queries to fp8, the kernel multiplies the scores by their scale.
     scale = impl.scale * (float(layer._q_scale) if "float8" in str(getattr(query, "dtype", "")) else 1.0)
     window = getattr(impl, "sliding_window", None)
-    if not causal and window is not None and tuple(window) != (-1, -1):
+    if not causal and window is not None and max(window if isinstance(window, (tuple, list)) else (window,)) >= 0:
         raise Left("a window without causal order")
     options = _attention_options(scale, getattr(impl, "logits_soft_cap", None), _left(window), causal)
     if kind.startswith("fp8"):
