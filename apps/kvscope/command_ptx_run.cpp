@@ -244,8 +244,10 @@ int run_kernel(const PtxRunCommand& command) {
   std::cout << fmt::format("kernel      {}: {} CTA{} of {} thread{}\n",
                            ptx::short_name(text, text.find_function(config.kernel)), extents_text(config.grid),
                            of(ctas), extents_text(config.block), of(threads));
-  if (const auto note = ptx::missing_block_note(text, "--block"); note && command.launch.block.empty())
-    std::cout << fmt::format("note        {}\n", *note);
+  if (command.launch.block.empty()) {
+    if (const auto note = ptx::missing_block_note(text, "--block"))
+      std::cout << fmt::format("note        {}\n", *note);
+  }
   if (result.ctas < result.grid_ctas)
     std::cout << fmt::format(
         "sampled     {} of {} CTAs ran: elements of the others are unchanged, so do not compare arrays with a whole "

@@ -189,8 +189,10 @@ std::vector<std::string> notes(const Module& module, const std::string& kernel, 
   for (const auto& [parameter, dtype] : arrays) given.push_back({parameter, dtype_from_name(dtype).value()});
   const auto function = static_cast<std::size_t>(module.text.find_function(kernel));
   std::vector<std::string> out = ptx::element_notes(module.text, module.text.functions.at(function), given);
-  const std::optional<std::string> block = ptx::missing_block_note(module.text, "block");
-  if (block && !block_given) out.insert(out.begin(), *block);
+  if (block_given) return out;  // before the search through the module
+  if (const std::optional<std::string> block = ptx::missing_block_note(module.text, "block")) {
+    out.insert(out.begin(), *block);
+  }
   return out;
 }
 
