@@ -71,25 +71,19 @@ double number_member(const json::Value& value, std::string_view key, std::string
 
 TestResult result_member(const json::Value& test, std::string_view source, const std::string& where) {
   const auto text = [&](std::string_view key) { return text_member(test, key, source, where); };
-  const auto number = [&](std::string_view key, double most) {
+  const auto number = [&](std::string_view key, double most, bool whole) {  // 40.0 is whole
     const double value = number_member(test, key, source, where);
-    if (value >= 0 && value <= most) return value;
+    if (value >= 0 && value <= most && (!whole || value == std::floor(value))) return value;
     throw InputError(source, fmt::format("{}.{}", where, key),
-                     fmt::format("is {}: must be a number from 0 to {}", value, most));
-  };
-  const auto whole = [&](std::string_view key, double most) {  // also of a program that writes 40 as 40.0
-    const double value = number_member(test, key, source, where);
-    if (value >= 0 && value <= most && value == std::floor(value)) return value;
-    throw InputError(source, fmt::format("{}.{}", where, key),
-                     fmt::format("is {}: must be a whole number from 0 to {}", value, most));
+                     fmt::format("is {}: must be a {}number from 0 to {}", value, whole ? "whole " : "", most));
   };
   TestResult result;
   result.name = text("name");
-  result.points = whole("maximum", kMostPoints);
-  result.earned = number("points", result.points);
+  result.points = number("maximum", kMostPoints, true);
+  result.earned = number("points", result.points, false);
   result.message = text("message");
   result.case_text = text("case");
-  result.hint = static_cast<int>(whole("hint", kMostHints));
+  result.hint = static_cast<int>(number("hint", kMostHints, true));
   if (test.find("score") != nullptr) result.score = number_member(test, "score", source, where);
   return result;
 }
