@@ -95,7 +95,7 @@ export LLVM_PROFILE_FILE="$PWD/$profiles/%4m.profraw" QT_QPA_PLATFORM=offscreen
 for name in "${targets[@]}"; do
   "$(program_of "$name")" --gtest_brief=1
 done
-# A test fails here that allows a program less memory, or smaller files, than counting needs. What it took counts, and its name is printed.
+# A test that limits memory or the size of files can fail here, because counting needs more. Its branches count, and its name is printed.
 run_tests() {
   ctest --preset coverage -j "$jobs" --timeout 3600 "$@" ||
     echo "coverage.sh: tests failed (above); whether they pass is for tests/run.sh to say" >&2

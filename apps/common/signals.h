@@ -12,11 +12,10 @@ namespace kvscope::apps {
 // Call once, before any file is written. A signal that is ignored already (nohup) stays ignored.
 void clean_up_on_signals();
 
-// What each of these signals, and the end of the time limit (SIGALRM), do before the program ends: only
-// async-signal-safe calls.
+// The cleanup before the program ends, by one of these signals or by its time limit (SIGALRM). Async-signal-safe.
 void clean_up();
 
-// Those signals and SIGALRM: what a handler that calls clean_up() blocks, so that a second one comes after the cleanup.
+// Those signals and SIGALRM. A handler that calls clean_up() blocks all of them, so that a second one comes afterwards.
 [[nodiscard]] sigset_t signals_that_clean_up();
 
 // A folder that a signal removes too: one at a time, of at most 4095 bytes. The empty path: none.

@@ -654,7 +654,7 @@ BUNDLE = [
       "max"]),
 ]
 
-# The axes of K and V, and what the file has.
+# The axes of K and V, and the tensors of the file.
 AXES = "golden --input in.npz --out g.npz"
 K_AXES, V_AXES = "--axes 'k=[block, slot, head, dim]'", "--axes 'v=[block, slot, head, dim]'"
 FIT = "in.npz: --layout: the tensors fit 'nhd' and 'hnd': pass --layout nhd or --layout hnd"

@@ -444,7 +444,7 @@ def test_an_array_of_other_elements_than_the_source_states_warns():
         "argument 2 has elements of f32, but the kernel takes long*: pass i64"]
     assert launch_notes(kernel, args=dict(a=f, b=kv.offset(l, 2), c=l)) == [
         "argument 1 has elements of i64, but the kernel takes int const*: pass i32"]
-    # One memory under two types: each parameter has the type of its own view.
+    # One memory under two types: each parameter has the type of its view.
     assert launch_notes(kernel, args=[f, f.view(np.int32), None]) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")

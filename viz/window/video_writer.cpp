@@ -73,7 +73,7 @@ VideoWriter::VideoWriter(PictureFormat format, const std::filesystem::path& file
   const QString program = find_ffmpeg();
   if (program.isEmpty()) throw InputError(shown_, "", missing_ffmpeg());
   process_.setStandardOutputFile(QProcess::nullDevice());
-  // A process group of its own, which is ended as a whole: `ffmpeg` may be a script that starts the encoder. The system
+  // A separate process group, which is ended as a whole: `ffmpeg` may be a script that starts the encoder. The system
   // kills ffmpeg when this thread ends, which uses the writer until ffmpeg has ended.
   process_.setChildProcessModifier([parent = ::getpid()] {
     ::setpgid(0, 0);

@@ -47,7 +47,7 @@ auto without_lock(const Work& work) {
   }
 }
 
-// "a whole number from -9223372036854775808 to 9223372036854775807": what an option of that type takes.
+// The values of an option of that type: "a whole number from -9223372036854775808 to 9223372036854775807".
 template <class T>
 [[nodiscard]] std::string kind_of_option() {
   if constexpr (std::is_same_v<T, bool>) {

@@ -1,4 +1,4 @@
-// Limits of the device, by target: what the runtime's properties, attributes and occupancy return, and the rules of a
+// Limits of the device, by target, for the runtime's properties, attributes and occupancy, and for the rules of a
 // launch.
 //
 //                                sm_90  sm_100   sm_120
@@ -9,7 +9,7 @@
 //   of it the system's, a block   1024    1024     1024   [bytes]
 //   a block's, after opting in  232448  232448   101376   [bytes]
 //
-// The number of multiprocessors is an H200's for every target, so that a launch has one shape on all of them.
+// Every target has the multiprocessors of an H200: a launch then has the same shape on each.
 // Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 #pragma once
 

@@ -10,7 +10,7 @@
 namespace kvscope::child_group_test {
 namespace {
 
-// A process that ignores requests to end, and one that it has started, in a group of their own. The pipe has a writer
+// A process that ignores requests to end, and one that it has started, in a separate group. The pipe has a writer
 // as long as one of them runs.
 struct Pair {
   pid_t leader = 0;

@@ -1,4 +1,4 @@
-// Streams, events and stream capture of libcudart: what joins a capture, what its end releases, and times of events.
+// Streams, events and stream capture of libcudart: streams that join a capture, the release at its end, and times of events.
 #include <array>
 #include <cstdint>
 #include <thread>

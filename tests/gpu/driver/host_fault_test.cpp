@@ -16,7 +16,7 @@ void with_info(int, siginfo_t* info, void*) {
   _exit(info->si_addr == reinterpret_cast<void*>(std::uintptr_t{64}) ? 8 : 1);
 }
 
-// Starts the library, as the process does at its first call, and reads an address that belongs to nobody.
+// Starts the library, as the process does at its first call, and reads an address without memory.
 void fault() {
   static_cast<void>(driver::runtime());
   static_cast<void>(*reinterpret_cast<volatile int*>(std::uintptr_t{64}));
@@ -24,7 +24,7 @@ void fault() {
 
 class HostFault : public testing::Test {
  protected:
-  // A process of its own for each: the library takes the handler over only once.
+  // A separate process for each: the library takes the handler over only once.
   void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
 };
 

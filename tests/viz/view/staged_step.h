@@ -1,7 +1,7 @@
 // A scene of a whole view for tests: a scenario of the gallery at a step, and a tile of its longest sequence.
 //
 //   StagedStep shown("preemption", 3, StagingPath::tma);
-//   shown.stand(shown.tile->events / 4);
+//   shown.stand(shown.tile->events / 4);   // after a quarter of its events
 //   paint_board(painter, size, shown.panels, shown.scene);
 #pragma once
 

@@ -126,7 +126,7 @@ TEST(KernelNames, NamesThatAreTooLongAreCutAtTheirTemplateArguments) {
     EXPECT_THAT(find_kernels(module, word), ElementsAre(0)) << word;
 }
 
-// Template arguments have brackets of their own, and the return type of a template precedes the name.
+// Template arguments have brackets too, and the return type of a template precedes the name.
 TEST(KernelNames, TheTypesOfParametersAreTheLastBracket) {
   EXPECT_EQ(parameter_list("_Z5scalePfPKfi"), "(float*, float const*, int)");
   EXPECT_EQ(parameter_list("_ZN2ns4kernILi4EfEEvPT0_i"), "(float*, int)");
