@@ -77,10 +77,12 @@ class Members {
   std::optional<Value> one_of(std::string_view key, std::span<const Named<Value>> known) {
     const json::Value* value = find(key);
     if (value == nullptr) return std::nullopt;
+    std::vector<std::string_view> names;
     for (const auto& [name, named] : known) {
       if (value->as_string() != nullptr && *value->as_string() == name) return named;
+      names.push_back(name);
     }
-    fault(key, *value, fmt::format("not one of {}", fmt::join(known | std::views::keys, ", ")));
+    fault(key, *value, fmt::format("not one of {}", fmt::join(names, ", ")));
     return std::nullopt;
   }
   std::optional<DType> dtype(std::string_view key) {
