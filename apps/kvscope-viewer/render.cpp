@@ -30,6 +30,7 @@
 #include "viz/playback/meant.h"
 #include "viz/playback/recorded_tiles.h"
 #include "viz/playback/run.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_layouts.h"
 #include "viz/playback/tile_request.h"
 #include "viz/playback/tile_selection.h"

@@ -26,6 +26,7 @@
 #include "core/staging/focus.h"
 #include "core/trace/trace_writer.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_request.h"
 
 namespace kvscope::apps::viewer_backend_test {

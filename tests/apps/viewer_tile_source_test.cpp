@@ -13,6 +13,7 @@
 #include "core/scenario/scenario_json.h"
 #include "core/staging/staging_events.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_fold.h"
 
 namespace kvscope::apps::viewer_tile_source_test {
 namespace {

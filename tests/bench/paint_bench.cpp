@@ -20,6 +20,7 @@
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/motion.h"
 #include "viz/view/paint_board.h"
 #include "viz/view/panel.h"

@@ -24,6 +24,7 @@
 
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

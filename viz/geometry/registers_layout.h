@@ -25,6 +25,7 @@
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
 #include "viz/playback/tile_reads.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

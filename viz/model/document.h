@@ -20,6 +20,7 @@
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
 #include "viz/playback/tile_request.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

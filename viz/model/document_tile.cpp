@@ -5,6 +5,7 @@
 #include "viz/playback/meant.h"
 #include "viz/playback/recorded_tiles.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

@@ -10,6 +10,7 @@
 #include "viz/playback/cursor.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

@@ -16,6 +16,7 @@
 #include "viz/playback/attention.h"
 #include "viz/playback/state.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

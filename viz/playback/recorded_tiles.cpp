@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "viz/playback/event_tape.h"
+#include "viz/playback/tile_fold.h"
 
 namespace kvscope::viz {
 

@@ -1,8 +1,8 @@
 // One tile on its way from the pool into registers: everything that its events contain, in an order that pictures can
-// use, and how much of it has happened at one event.
+// use, and where an element of it is.
 //
-//   Tile tile = fold_tile(events);                     events[0] is its tile_opened
-//   TileState now = tile_state(tile, 57);              after 57 of tile.events events
+//   Tile tile = fold_tile(events);                     tile_fold.h; events[0] is its tile_opened
+//   TileState now = tile_state(tile, 57);              tile_state.h; after 57 of tile.events events
 //   tile.copies[0 .. now.issued)                       have been issued; the others are still outlined
 //   tile.chunks[0 .. now.landed)                       are in shared memory
 //   tile.reads [0 .. now.reads), tile.fills[0 .. now.fills)
@@ -204,52 +204,7 @@ struct Tile {
   std::vector<std::int32_t> register_fill_;
 };
 
-inline constexpr std::int64_t kMostTileElements = std::int64_t{1} << 22;
-
 // The elements of a fill, lowest bits first.
 [[nodiscard]] std::vector<TileElement> elements(const TileFill& fill);
-
-// The events of one tile: `events` begins with its tile_opened and ends before the next one or the run's end.
-// InputError("trace", "tile ...") when they contradict one another: a chunk before its copy, a register outside the
-// tile, more than kMostTileElements elements.
-[[nodiscard]] Tile fold_tile(std::span<const trace::Event> events);
-
-// Where each tile of a list of events begins and ends: [first, end).
-struct TileSpan {
-  std::int64_t first = 0, end = 0;
-};
-[[nodiscard]] std::vector<TileSpan> tiles_in(std::span<const trace::Event> events);
-
-// --- how much of it has happened -------------------------------------------------------------------------------------
-
-struct TileState {
-  std::int64_t event = 0;     // of tile.events have happened
-  std::int64_t action = 0;    // of tile.actions are complete
-  std::int64_t issued = 0;    // copies
-  std::int64_t landed = 0;    // chunks
-  std::int64_t expected = 0;  // [bytes] that the barrier was told
-  std::int64_t arrived = 0;   // [bytes] that have landed, fill included
-  bool complete = false;      // the barrier's phase; LDS: every wave has waited
-  std::int64_t waits = 0;
-  std::int64_t reads = 0;       // begun
-  std::int64_t lane_reads = 0;  // requests of lanes
-  std::int64_t fills = 0;
-  std::int64_t operand_chunks = 0;
-  std::vector<std::int64_t> outstanding;  // [waves] LDS: copies that no wait has covered yet
-  friend bool operator==(const TileState&, const TileState&) = default;
-};
-
-// The event after which everything is in shared memory and nothing has been read; of a tile without copies the end.
-[[nodiscard]] std::int64_t event_of_landed(const Tile& tile);
-
-// IndexError outside [0, tile.events].
-[[nodiscard]] TileState tile_state(const Tile& tile, std::int64_t event);
-
-// How far one object has come.
-enum class Arrival : std::uint8_t { outlined, moving, there };
-[[nodiscard]] Arrival arrival_of_copy(const Tile& tile, const TileState& now, std::int64_t copy);
-[[nodiscard]] Arrival arrival_of_chunk(const Tile& tile, const TileState& now, std::int64_t chunk);
-[[nodiscard]] Arrival arrival_of_read(const Tile& tile, const TileState& now, std::int64_t read);
-[[nodiscard]] Arrival arrival_of_fill(const Tile& tile, const TileState& now, std::int64_t fill);
 
 }  // namespace kvscope::viz

@@ -16,6 +16,7 @@
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
 #include "viz/playback/tile_banks.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

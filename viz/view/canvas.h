@@ -27,6 +27,7 @@
 #include <QtWidgets/QWidget>
 
 #include "viz/model/document.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/panel.h"
 #include "viz/view/scene.h"
 
@@ -198,7 +199,7 @@ class Canvas final : public QWidget {
   };
   mutable std::array<Cells, kPanels> cells_;
 
-  QString no_zoom_;  // whyNoZoom(), as of the last signal
+  QString no_zoom_;                 // whyNoZoom(), as of the last signal
   std::optional<QPointF> pointer_;  // position of the mouse, while it is over the canvas
   std::optional<Press> press_;      // while the button is down
   std::optional<PanelId> focused_;  // the panel with the keyboard focus

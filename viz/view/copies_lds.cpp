@@ -8,6 +8,7 @@
 #include "viz/geometry/lds_layout.h"
 #include "viz/playback/tile_reads.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/copies_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"

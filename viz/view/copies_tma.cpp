@@ -5,6 +5,7 @@
 #include <QtCore/QCoreApplication>
 
 #include "viz/geometry/tma_layout.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/copies_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"

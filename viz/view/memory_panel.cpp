@@ -5,6 +5,7 @@
 #include <QtCore/QCoreApplication>
 
 #include "viz/geometry/memory_layout.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/legend_flow.h"
 #include "viz/view/memory_paint.h"
 #include "viz/view/text.h"

@@ -19,6 +19,7 @@
 #include <QtGui/QPainter>
 
 #include "viz/playback/motion.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/panel.h"
 #include "viz/view/scene.h"
 

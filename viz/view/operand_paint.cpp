@@ -4,6 +4,7 @@
 
 #include <QtCore/QCoreApplication>
 
+#include "viz/playback/tile_state.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/time_text.h"

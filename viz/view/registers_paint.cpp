@@ -9,6 +9,7 @@
 #include <QtGui/QTextOption>
 
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/legend_flow.h"
 #include "viz/view/text.h"

@@ -10,6 +10,7 @@
 #include "viz/geometry/shared_layout.h"
 #include "viz/playback/tile_layouts.h"
 #include "viz/playback/tile_reads.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/shared_paint.h"
 #include "viz/view/text.h"

@@ -8,6 +8,7 @@
 
 #include "viz/geometry/registers_layout.h"
 #include "viz/geometry/tile_events_layout.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_events_words.h"

@@ -9,6 +9,7 @@
 #include <QtCore/QString>
 
 #include "viz/geometry/tile_events_layout.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz {
 

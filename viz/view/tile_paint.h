@@ -13,6 +13,7 @@
 
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/theme.h"
 
 namespace kvscope::viz {

@@ -5,6 +5,7 @@
 
 #include "viz/geometry/board.h"
 #include "viz/geometry/tile_sequence_layout.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"

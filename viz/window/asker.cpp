@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "viz/playback/tile_fold.h"
 #include "viz/window/fault_words.h"
 
 namespace kvscope::viz {

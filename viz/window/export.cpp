@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/motion.h"
 #include "viz/view/paint_board.h"
 #include "viz/window/export_check.h"

@@ -10,6 +10,7 @@
 
 #include "core/base/dtype.h"
 #include "tests/viz/geometry/staged_tile.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::registers_layout_test {
 namespace {

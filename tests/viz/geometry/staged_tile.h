@@ -11,6 +11,7 @@
 #include "core/staging/focus.h"
 #include "core/staging/staging_events.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_fold.h"
 
 namespace kvscope::viz::testing_support {
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "tests/viz/geometry/staged_tile.h"
+#include "viz/playback/tile_fold.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::tile_events_layout_test {
 namespace {

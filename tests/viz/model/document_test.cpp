@@ -11,6 +11,8 @@
 #include "core/trace/event_text.h"
 #include "tests/viz/model/support.h"
 #include "tests/viz/playback/memory_source.h"
+#include "viz/playback/tile_fold.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::document_test {
 namespace {

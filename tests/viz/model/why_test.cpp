@@ -9,6 +9,7 @@
 #include "core/staging/explain.h"
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/model/support.h"
+#include "viz/playback/tile_fold.h"
 
 namespace kvscope::viz::why_test {
 namespace {

@@ -9,6 +9,7 @@
 #include "core/trace/event_text.h"
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/view/runs.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::happened_test {
 namespace {

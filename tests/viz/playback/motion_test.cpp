@@ -13,6 +13,7 @@
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/view/runs.h"
 #include "viz/playback/cursor.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::motion_test {
 namespace {

@@ -21,6 +21,7 @@
 #include "tests/core/staging/staging_grid.h"
 #include "tests/whole_grid.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz::tile_grid_test {

@@ -16,7 +16,9 @@
 #include "core/staging/staging_events.h"
 #include "tests/viz/playback/support.h"
 #include "tests/whole_grid.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::tile_reads_test {
 namespace {

@@ -7,6 +7,7 @@
 #include "tests/viz/geometry/staged_tile.h"
 #include "viz/playback/find.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::tile_source_test {
 namespace {

@@ -18,8 +18,10 @@
 #include "tests/viz/playback/support.h"
 #include "tests/whole_grid.h"
 #include "viz/playback/tile_banks.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_request.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::tile_test {
 namespace {

@@ -16,6 +16,8 @@
 #include "viz/playback/tile_selection.h"
 #include "viz/view/canvas.h"
 
+#include "viz/playback/tile_fold.h"
+
 namespace kvscope::viz::canvas_accessible_test {
 namespace {
 

@@ -8,6 +8,7 @@
 
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/view/canvas_fixture.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/paint_board.h"
 
 namespace kvscope::viz::view_motion_test {

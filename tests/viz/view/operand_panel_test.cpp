@@ -10,7 +10,9 @@
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/view/pool_scene.h"
 #include "viz/geometry/operand_layout.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/operand_paint.h"
 #include "viz/view/panel.h"
 

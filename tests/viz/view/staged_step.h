@@ -14,7 +14,9 @@
 #include "core/staging/staging_events.h"
 #include "tests/viz/view/runs.h"
 #include "viz/playback/happened.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/paint_board.h"
 
 namespace kvscope::viz {

@@ -12,7 +12,9 @@
 #include "tests/viz/view/pool_scene.h"
 #include "viz/geometry/registers_layout.h"
 #include "viz/geometry/tile_events_layout.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/playback/tile_state.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 

@@ -11,6 +11,7 @@
 
 #include "core/base/errors.h"
 #include "tests/viz/window/fake_backend.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_selection.h"
 #include "viz/window/note_wish.h"
 

@@ -14,7 +14,9 @@
 #include "core/scenario/notes.h"
 #include "tests/viz/window/fake_backend.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_request.h"
+#include "viz/playback/tile_state.h"
 
 namespace kvscope::viz::gallery_tiles_test {
 namespace {

@@ -1,0 +1,26 @@
+// The events of a tile, read into its copies, chunks, reads and registers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/trace/events.h"
+#include "viz/playback/tile.h"
+
+namespace kvscope::viz {
+
+inline constexpr std::int64_t kMostTileElements = std::int64_t{1} << 22;
+
+// The events of one tile: `events` begins with its tile_opened and ends before the next one or the run's end.
+// InputError("trace", "tile ...") when they contradict one another: a chunk before its copy, a register outside the
+// tile, more than kMostTileElements elements.
+[[nodiscard]] Tile fold_tile(std::span<const trace::Event> events);
+
+// Where each tile of a list of events begins and ends: [first, end).
+struct TileSpan {
+  std::int64_t first = 0, end = 0;
+};
+[[nodiscard]] std::vector<TileSpan> tiles_in(std::span<const trace::Event> events);
+
+}  // namespace kvscope::viz
