@@ -9,7 +9,7 @@
 #                           few seconds more
 #   tests/run.sh --full     before a release, and after a change of a formula or a kernel: every point of every property grid, ten times
 #                           as many random cases and other ones each time, every test under the sanitizers too, threads under the
-#                           thread sanitizer, all attacks of tests/attack, and the fuzz targets
+#                           thread sanitizer, all attacks of tests/attack, a build with clang, and the fuzz targets
 # Environment: KVSCOPE_FUZZ_SECONDS (5; --full: 30) for each fuzz target; KVSCOPE_JOBS (all processors); RC_PARAMS, the options of
 # RapidCheck: by default, its random cases are the same in each run.
 set -euo pipefail
@@ -61,10 +61,8 @@ run_tests() {
     head -n 5 | paste -sd ';' | sed 's/;/; /g')"
 }
 
-# build_and_test PRESET [CTEST OPTION...]
-build_and_test() {
+build_preset() {
   local preset=$1
-  shift
   part "$preset: configure and build"
   cmake --preset "$preset" >"build/$preset.configure.log" 2>&1 || {
     tail -n 30 "build/$preset.configure.log" >&2
@@ -72,6 +70,13 @@ build_and_test() {
   }
   cmake --build --preset "$preset" -j "$jobs"
   part_done "$preset: build"
+}
+
+# build_and_test PRESET [CTEST OPTION...]
+build_and_test() {
+  local preset=$1
+  shift
+  build_preset "$preset"
   part "$preset: tests"
   run_tests "$preset" "$@"
   part_done "$preset: tests" "$(grep -oE '[0-9]+ tests failed out of [0-9]+' "build/$preset/ctest.log" |
@@ -93,13 +98,7 @@ fuzz_target() {
 }
 
 fuzz() {
-  part "fuzz: build"
-  cmake --preset fuzz >build/fuzz.configure.log 2>&1 || {
-    tail -n 30 build/fuzz.configure.log >&2
-    stop "configuring fuzz failed (above)"
-  }
-  cmake --build --preset fuzz -j "$jobs"
-  part_done "fuzz: build"
+  build_preset fuzz
   part "fuzz: each target over its corpus, then $fuzz_seconds s more"
   local source name targets=()
   mkdir -p build/fuzz/artifacts
@@ -155,6 +154,7 @@ if [ "$extent" = default ]; then
 elif [ "$extent" = full ]; then
   build_and_test asan
   build_and_test tsan
+  build_preset coverage  # the code that only clang rejects
   fuzz
 fi
 

@@ -168,7 +168,7 @@ TEST(ContinuousCache, RejectsAViewThatIsNotTheParameters) {
   for (const auto& [axis, stride] : {std::pair<std::size_t, std::int64_t>{0, 84}, {1, 16}, {2, 2}, {3, 2}}) {
     std::array<std::int64_t, 4> strides{160, 8, 4, 1};
     strides[axis] = stride;
-    EXPECT_EQ(rejected({2, 4}, [&](ContinuousLayerTensors& t) { t.blocks.strides[axis] = stride; }),
+    EXPECT_EQ(rejected({2, 4}, [&](ContinuousLayerTensors& t) { t.blocks.strides = strides; }),
               fmt::format("ContinuousBatchingKVCache rejected: blocks: strides are [{}], not [whole rows that hold a "
                           "block, 8, 4, 1]",
                           fmt::join(strides, ", ")));

@@ -111,7 +111,8 @@ TEST(StatedOptions, RejectMembersOfAnotherTypeOrValue) {
   };
   for (const auto& [member, message] : cases) {
     SCOPED_TRACE(member);
-    EXPECT_EQ(message_of([&] { static_cast<void>(stated(fmt::format(R"({{"layout": "nhd", {}}})", member))); }),
+    const std::string manifest = fmt::format(R"({{"layout": "nhd", {}}})", member);
+    EXPECT_EQ(message_of([&] { static_cast<void>(stated(manifest)); }),
               fmt::format("g.npz rejected: manifest {}", message));
   }
 }

@@ -509,10 +509,10 @@ TEST_F(Video, ACancelledVideoLeavesNoProgramRunning) {
     fs::remove(numbers);
     set_program(program);
     std::vector<int> started;
-    const auto read_numbers = [&] {
+    const auto read_numbers = [&, expected = count] {
       std::ifstream stream(numbers);
       started.assign(std::istream_iterator<int>(stream), std::istream_iterator<int>());
-      return started.size() == count;
+      return started.size() == expected;
     };
     QElapsedTimer clock;
     clock.start();
