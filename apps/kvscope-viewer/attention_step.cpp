@@ -46,16 +46,6 @@ std::int64_t page_size_of(const golden::Bundle& golden) {
   return *page_size->as_i64();
 }
 
-// "pass o: masks", "FAIL o: bound: 11 of 16 elements exceed the bound"
-std::vector<std::string> criteria_lines(const golden::CompareResult& result) {
-  std::vector<std::string> lines;
-  for (const golden::Criterion& criterion : result.criteria) {
-    lines.push_back(criterion.passed ? "pass " + criterion.name
-                                     : fmt::format("FAIL {}: {}", criterion.name, criterion.detail));
-  }
-  return lines;
-}
-
 }  // namespace
 
 std::unique_ptr<AttentionStep> AttentionStep::of_scenario(Scenario scenario, FocusState focus, LayerIdx layer) {
@@ -225,7 +215,7 @@ viz::AttentionErrors AttentionStep::errors(const std::string& candidate_path) co
   errors.of_flow = candidate_path.empty();
   errors.policy = compared.policy;
   errors.passed = compared.passed;
-  errors.criteria = criteria_lines(compared);
+  for (const golden::Criterion& c : compared.criteria) errors.criteria.push_back({c.name, c.passed, c.detail});
   errors.heads = elements.heads;
   errors.dims = elements.dims;
   errors.ratio = elements.ratio;

@@ -97,9 +97,14 @@ struct ErrorsRequest {
 struct AttentionErrors {
   std::string golden_name, candidate_name, policy;  // policy: "derived bound, bf16"
   bool passed = true;
-  bool of_flow = false;               // the candidate is the tiled flow in f32
-  std::vector<std::string> remarks;   // what the version of the candidate's file does not check, one sentence each
-  std::vector<std::string> criteria;  // "pass o: masks", "FAIL o: bound: 11 of 16 elements exceed the bound; ..."
+  bool of_flow = false;              // the candidate is the tiled flow in f32
+  std::vector<std::string> remarks;  // what the version of the candidate's file does not check, one sentence each
+  struct Criterion {
+    std::string name;  // "o: bound"
+    bool passed = true;
+    std::string detail;  // "11 of 16 elements exceed the bound; ..."
+  };
+  std::vector<Criterion> criteria;
   std::int64_t heads = 0, dims = 0;
   std::vector<ErrorRow> rows;  // by sequence, then by query
   std::vector<float> ratio;    // [row, head, dim] error over its bound; infinity: one of the two is no number

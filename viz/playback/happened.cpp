@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <variant>
 #include <vector>
 
 #include "core/base/grouped.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kMostNamed = 2;  // sequences that are named; more are counted
 
 std::string plural(std::int64_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  return fmt::format("{} {}{}", grouped(n), what, n == 1 ? "" : "s");
 }
 
 // "block 10 taken", "3 blocks taken"; empty for none.
@@ -58,6 +59,62 @@ void add_sequences(std::vector<std::string>& parts, const std::vector<SeqIdx>& s
   for (std::size_t n = 0; n < std::min(sequences.size(), kMostNamed); ++n) parts.push_back(name(sequences[n]));
   if (sequences.size() > kMostNamed) parts.push_back(fmt::format("{} more {}", sequences.size() - kMostNamed, did));
 }
+
+// Sentences of the events of a run; empty for those of a tile.
+struct EventInWords {
+  std::string operator()(const trace::StepBegan& e) const { return fmt::format("Step {} begins", e.step.value); }
+  std::string operator()(const trace::StepEnded& e) const { return fmt::format("Step {} ends", e.step.value); }
+  std::string operator()(const trace::RequestArrived& e) const {
+    return fmt::format("Sequence {} arrived: prompt of {}, {} to generate", e.seq.value,
+                       plural(e.prompt_tokens, "token"), grouped(e.generate_tokens));
+  }
+  std::string operator()(const trace::RequestAdmitted& e) const {
+    return e.hit_tokens == 0
+               ? fmt::format("Sequence {} admitted", e.seq.value)
+               : fmt::format("Sequence {} admitted: {} found in the cache", e.seq.value, plural(e.hit_tokens, "token"));
+  }
+  std::string operator()(const trace::RequestPreempted& e) const {
+    return fmt::format("Sequence {} preempted: {} lost", e.seq.value, plural(e.tokens_lost, "token"));
+  }
+  std::string operator()(const trace::RequestFinished& e) const {
+    return fmt::format("Sequence {} finished: {}", e.seq.value, plural(e.tokens, "token"));
+  }
+  std::string operator()(const trace::RequestRefused& e) const {
+    return fmt::format("Sequence {} rejected: it needs {}, at most {} fit", e.seq.value, plural(e.tokens, "token"),
+                       grouped(e.limit));
+  }
+  std::string operator()(const trace::BlockAllocated& e) const {
+    return fmt::format("Block {} taken for page {} of sequence {}", e.block.value, e.page.value, e.seq.value);
+  }
+  std::string operator()(const trace::BlockShared& e) const {
+    return fmt::format("Block {} shared as page {} of sequence {}: {}", e.block.value, e.page.value, e.seq.value,
+                       plural(e.ref_count, "holder"));
+  }
+  std::string operator()(const trace::BlockCopied& e) const {
+    return fmt::format("{} of block {} copied to block {}: page {} of sequence {} before a write",
+                       plural(e.tokens, "token"), e.from.value, e.to.value, e.page.value, e.seq.value);
+  }
+  std::string operator()(const trace::BlockReleased& e) const {
+    const std::string left = e.ref_count > 0 ? plural(e.ref_count, "holder") + " left"
+                             : e.cached      ? "still cached"
+                                             : "now free";
+    return fmt::format("Block {}, page {} of sequence {}, released: {}", e.block.value, e.page.value, e.seq.value,
+                       left);
+  }
+  std::string operator()(const trace::BlockEvicted& e) const {
+    return fmt::format("Block {} evicted: its content is lost", e.block.value);
+  }
+  std::string operator()(const trace::TokensWritten& e) const {
+    const std::string which =
+        e.tokens == 1 ? fmt::format("Token {}", e.first_token.value)
+                      : fmt::format("Tokens {} to {}", e.first_token.value, e.first_token.value + e.tokens - 1);
+    return fmt::format("{} of sequence {} computed and stored in block {}", which, e.seq.value, e.block.value);
+  }
+  template <class E>
+  std::string operator()(const E&) const {
+    return {};
+  }
+};
 
 std::string step_in_words(const State& state, const Marks& marks) {
   std::vector<std::string> parts;
@@ -116,7 +173,9 @@ std::string what_happened(const Cursor& cursor) {
   const std::int64_t row = cursor.row();
   if (cursor.position() == cursor.run().end_of_row(row)) return step_in_words(cursor.state(), cursor.marks());
   const std::int64_t last = cursor.position().value - 1 - cursor.run().span(row).first_event;
-  return trace::to_text((*cursor.run().events_of_row(row))[static_cast<std::size_t>(last)]);
+  const trace::Event& event = (*cursor.run().events_of_row(row))[static_cast<std::size_t>(last)];
+  const std::string words = std::visit(EventInWords(), event);
+  return words.empty() ? trace::to_text(event) : words;
 }
 
 std::string what_happened(const Tile& tile, const TileState& now) {
@@ -138,10 +197,9 @@ std::string what_happened(const Tile& tile, const TileState& now) {
           tile.tma() ? fmt::format("Box {}", copy.number) : fmt::format("Copy {} of wave {}", copy.number, copy.wave);
       const std::int64_t landed = std::clamp<std::int64_t>(now.landed - copy.first_chunk, 0, copy.chunks);
       return done && landed == copy.chunks ? fmt::format("{} landed: {} B", name, grouped(copy.bytes))
-             : landed == 0
-                 ? fmt::format("{} was issued: {} B", name, grouped(copy.bytes))
-                 : fmt::format("{} is in flight: {} of {} B have landed", name, grouped(landed * kTileChunkBytes),
-                               grouped(copy.bytes));
+             : landed == 0                 ? fmt::format("{} was issued: {} B", name, grouped(copy.bytes))
+                                           : fmt::format("{} is in flight: {} of {} B have landed", name,
+                                                         grouped(landed * kTileChunkBytes), grouped(copy.bytes));
     }
     case TileAction::Kind::complete:
       return fmt::format("The barrier is complete: all {} B have landed, the warps may read", grouped(now.arrived));

@@ -2,6 +2,7 @@
 // the last of its actions.
 //
 //   "Sequence 4 admitted: 5 pages, 4 found in the cache, block 10 taken; sequence 1 finished"
+//   "Sequence 5 preempted: 9 tokens lost"
 //   "Box 1 landed: 2048 B"        "Read 3: 4 wavefronts, registers 12 to 15 filled"
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 namespace kvscope::viz {
 namespace {
@@ -86,6 +87,11 @@ std::int64_t count_now(const Cursor& cursor, Mark mark) {
       break;
   }
   return std::ssize(marks.copied);
+}
+
+std::int64_t count_so_far(const Cursor& cursor, Mark mark) {
+  const auto& counts = cursor.run().timeline()[mark];
+  return std::accumulate(counts.begin(), counts.begin() + cursor.row() - 1, count_now(cursor, mark));
 }
 
 std::int64_t time_now(const Cursor& cursor) {

@@ -20,6 +20,8 @@ namespace kvscope::viz {
 [[nodiscard]] double value_now(const Cursor& cursor, Series series);
 // Marked events of the current step up to the position.
 [[nodiscard]] std::int64_t count_now(const Cursor& cursor, Mark mark);
+// Marked events from the start of the run up to the position.
+[[nodiscard]] std::int64_t count_so_far(const Cursor& cursor, Mark mark);
 [[nodiscard]] std::int64_t time_now(const Cursor& cursor);  // [us]
 
 }  // namespace kvscope::viz

@@ -110,8 +110,14 @@ QString AttentionErrorsPanel::verdict(const AttentionErrors& errors) {
   } else if (!errors.passed && !errors.no_cause.empty()) {
     text += QLatin1Char('\n') + QString::fromStdString(errors.no_cause);
   }
-  QStringList criteria;
-  for (const std::string& criterion : errors.criteria) criteria.push_back(QString::fromStdString(criterion));
+  // What fails comes first: in a small panel the end of the text is cut.
+  QStringList criteria, passed;
+  for (const AttentionErrors::Criterion& criterion : errors.criteria) {
+    const QString name = QString::fromStdString(criterion.name);
+    criterion.passed ? passed.push_back(name)
+                     : criteria.push_back(tr("FAIL %1: %2").arg(name, QString::fromStdString(criterion.detail)));
+  }
+  if (!passed.empty()) criteria.push_back(tr("pass %1").arg(passed.join(QStringLiteral(", "))));
   text += QLatin1Char('\n') + criteria.join(QStringLiteral(" · "));
   return text;
 }

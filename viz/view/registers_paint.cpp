@@ -254,9 +254,8 @@ void RegistersPaint::words(QPainter& painter, const RegistersNow& at, const Scen
                        .arg(filled)
                  : tr("%1 registers of %2 lanes, %3").arg(at.lit.registers.size()).arg(lanes.size()).arg(filled);
   } else {
-    first = tr("Read %1 of %2: registers %3 of every lane")
-                .arg(at.layout.read + 1)
-                .arg(tile.reads.size())
+    first = tr("Read %1: registers %2 of every lane")
+                .arg(read.number)
                 .arg(number_range(read.first_register, read.first_register + read.registers - 1));
     second = tr("tokens %1, dims %2; wavefronts: %3")
                  .arg(number_range(tile.token_of(read.row).value, tile.token_of(read.row + read.rows - 1).value),

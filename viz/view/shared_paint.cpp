@@ -269,7 +269,7 @@ void paint_shared_read(QPainter& painter, const SharedNow& now, const ShownRead&
     const QFont words = ui_font(scene.px(kSharedWords));
     const TileRead& read = tile.reads[static_cast<std::size_t>(shown.read)];
     const std::vector<std::int64_t> lanes = lanes_of(group);
-    const QString number = shared_tr("read %1 of %2").arg(read.number + 1).arg(tile.reads.size());
+    const QString number = shared_tr("read %1").arg(read.number);
     const QStringList titles{shared_tr("%1, lanes %2").arg(number, QString::fromStdString(ranges(lanes))),
                              shared_tr("%1, %2 lanes").arg(number).arg(lanes.size()), number};
     draw_text_in(painter, words, theme.text, at.strip_title, Qt::AlignLeft,

@@ -190,7 +190,9 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
   std::vector<LegendItem> left = legend_of(kStripShares, scene);
   for (const Mark mark : kMarkKinds) {
     const std::int64_t total = cache_.facts(scene.run()).totals[at(mark)];
-    if (total > 0) left.push_back({{}, mark, mark_name(mark, total), number_text(total)});
+    if (total == 0) continue;
+    const std::int64_t so_far = current_index(scene) ? count_so_far(*scene.cursor, mark) : 0;
+    left.push_back({{}, mark, mark_name(mark, total), tr("%1 of %2").arg(number_text(so_far), number_text(total))});
   }
   // The items of the requests are at the right, like their axis. In a footer of one line without enough room, marks are
   // omitted first.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <QtCore/QEvent>
 #include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QLabel>
 
@@ -108,6 +109,18 @@ int FlowRow::lay_out(const QRect& area, bool place) const {
     top += height + (end < all.size() ? kBetweenLines : 0);
   }
   return top - area.top() + around.bottom();
+}
+
+FlowLines::FlowLines(QWidget* parent) : QWidget(parent), row_(*new FlowRow(this)) {
+  setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+}
+
+bool FlowLines::event(QEvent* event) {
+  const bool done = QWidget::event(event);
+  if (event->type() == QEvent::Resize || event->type() == QEvent::LayoutRequest) {
+    setFixedHeight(row_.heightForWidth(width()));
+  }
+  return done;
 }
 
 }  // namespace kvscope::viz

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <QtWidgets/QLayout>
+#include <QtWidgets/QWidget>
 
 class QLabel;
 
@@ -47,6 +48,22 @@ class FlowRow final : public QLayout {
   [[nodiscard]] std::vector<QLayoutItem*> shown() const;
 
   std::vector<QLayoutItem*> items_;
+};
+
+// A row for a parent whose layout asks no child for its height at a width, such as a QToolBar: it takes the width that
+// there is, and sets its own height.
+class FlowLines final : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit FlowLines(QWidget* parent = nullptr);
+  [[nodiscard]] FlowRow& row() { return row_; }
+
+ protected:
+  bool event(QEvent* event) override;
+
+ private:
+  FlowRow& row_;  // a child
 };
 
 }  // namespace kvscope::viz

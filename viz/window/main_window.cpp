@@ -16,6 +16,7 @@
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/canvas_scroll.h"
+#include "viz/window/dock_tabs.h"
 #include "viz/window/dock_title.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
@@ -37,7 +38,7 @@ namespace {
 
 constexpr QSize kFirstSize{1600, 1000}, kSmallestSize{720, 480};  // [px]
 constexpr int kPaintGalleryAfter = 200;  // [ms] on the start page: a file that is opened at once needs no gallery
-constexpr int kLowestPicture = 120;      // [px] that bars with many lines leave for it
+constexpr int kLowestPicture = 80;       // [px] that bars with many lines leave for it
 constexpr int kDockWidth = 430, kWhyHeight = 520, kTabsHeight = 330;
 
 QString settings_folder(const QString& folder) {
@@ -189,6 +190,7 @@ void MainWindow::build_docks() {
   QDockWidget* stops = add_dock(QStringLiteral("breakpoints"), breakpoints_panel_, Do::show_breakpoints);
   QDockWidget* lab = add_dock(QStringLiteral("lab"), lab_panel_, Do::show_lab);
   setTabPosition(Qt::RightDockWidgetArea, QTabWidget::North);
+  tabs_ = new DockTabs(*this);
   for (QDockWidget* dock : {events, sequences, stops, lab}) tabifyDockWidget(notes, dock);
   lab->hide();  // until a lab is open
   notes->raise();
@@ -251,6 +253,7 @@ void MainWindow::show_document() {
   setWindowFilePath(document != nullptr ? document->path() : QString());
   show_status();
   if (document != nullptr) connect_document(facts);
+  set_view(view_);  // also without a document: it hides the bar of the view
   show_ways();
   show_zoom();
 }
@@ -299,7 +302,6 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
           [this, facts](const TileRequest& request) { asker_.stage(facts, document_->path(), request); });
   connect(document, &Document::source_wanted, this,
           [this, facts](const TileRequest& request) { asker_.describe_source(facts, document_->path(), request); });
-  set_view(view_);
   connect(document, &Document::stopped, this, [this](const QString& reason) { statusBar()->showMessage(reason); });
   connect(document, &Document::position_changed, statusBar(), &QStatusBar::clearMessage);
   connect(document, &Document::failed, this, [this](const QStringList& faults) {

@@ -39,6 +39,7 @@ class BreakpointsPanel;
 class BusyBar;
 class Canvas;
 class CanvasScroll;
+class DockTabs;
 class DockTitle;
 class EventsPanel;
 class ExportBar;
@@ -208,6 +209,7 @@ class MainWindow final : public QMainWindow {
   std::unique_ptr<Presentation> presentation_;
   std::vector<QDockWidget*> docks_;
   std::vector<DockTitle*> titles_;
+  DockTabs* tabs_ = nullptr;
   QByteArray dock_state_;  // layout of the docks while the start page hides them
   bool docks_shown_ = true;
   bool pinned_last_ = false;  // the selection changed after the hovered object

@@ -280,6 +280,7 @@ void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
 void MainWindow::set_view(View view) {
   if (canvas_->view() != view) canvas_->setView(view);
   for (const auto& [id, v] : kViewActions) actions_[id]->setChecked(v == view);
+  transport_->set_view(view);
   const bool bars = document_ != nullptr && !presentation_->on();
   tile_bar_->setVisible(view == View::tile && bars);
   attention_bar_->setVisible(view == View::attention && bars);

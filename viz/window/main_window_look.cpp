@@ -23,6 +23,7 @@
 #include "viz/window/attention_bar.h"
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/canvas_scroll.h"
+#include "viz/window/dock_tabs.h"
 #include "viz/window/dock_title.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
@@ -227,7 +228,10 @@ void MainWindow::keep_session() {
 bool MainWindow::event(QEvent* event) {
   // The desktop changed to dark or light. Setting the application's palette does not cause this event.
   if (event->type() == QEvent::ThemeChange && theme_setting_ == ThemeSetting::system) apply_theme();
-  return QMainWindow::event(event);
+  const bool done = QMainWindow::event(event);
+  // Docks were moved, shown or hidden, or the text size changed.
+  if (event->type() == QEvent::LayoutRequest) tabs_->fit();
+  return done;
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

@@ -26,6 +26,7 @@ class Lines final : public QPlainTextEdit {
     setReadOnly(true);
     setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     setFrameShape(QFrame::NoFrame);
+    setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);  // lines are wrapped
     setTabChangesFocus(true);
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
     document()->setDocumentMargin(0);
@@ -47,6 +48,35 @@ class Lines final : public QPlainTextEdit {
     const int lines = std::clamp(qRound(document()->size().height()), 1, MessageBar::kMostShownLines);
     setFixedHeight(lines * fontMetrics().lineSpacing() + 4);
   }
+};
+
+// A message: its words, and its buttons beside them, or below them where they would take much of the width.
+class MessageFrame final : public QFrame {
+ public:
+  explicit MessageFrame(QWidget* parent) : QFrame(parent), parts_(new QBoxLayout(QBoxLayout::LeftToRight, this)) {
+    parts_->setContentsMargins(12, 10, 10, 10);
+    parts_->setSpacing(10);
+  }
+  void add(QLayout* words, QWidget* buttons) {
+    buttons_ = buttons;
+    parts_->addLayout(words, 1);
+    parts_->addWidget(buttons, 0, Qt::AlignTop | Qt::AlignRight);
+  }
+
+ protected:
+  bool event(QEvent* event) override {
+    if (buttons_ != nullptr && (event->type() == QEvent::Resize || event->type() == QEvent::LayoutRequest)) {
+      const bool beside = buttons_->sizeHint().width() < kMostOfButtons * width();
+      parts_->setDirection(beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+    }
+    return QFrame::event(event);
+  }
+
+ private:
+  static constexpr double kMostOfButtons = 0.4;  // share of the width
+
+  QBoxLayout* parts_;
+  QWidget* buttons_ = nullptr;
 };
 
 }  // namespace
@@ -94,7 +124,7 @@ void MessageBar::dismiss(QFrame* shown) {
 
 void MessageBar::show_message(const Message& message) {
   dismiss(message.topic);
-  auto* shown = new QFrame(this);
+  auto* shown = new MessageFrame(this);
   shown->setProperty("topic", message.topic);
   shown->setProperty("lines", message.lines);
   shown->setProperty("fault", message.fault);
@@ -119,16 +149,18 @@ void MessageBar::show_message(const Message& message) {
     words->addWidget(lines);
   }
 
-  auto* row = new QHBoxLayout(shown);
-  row->setContentsMargins(12, 10, 10, 10);
+  auto* signed_words = new QHBoxLayout;
+  signed_words->setSpacing(10);
+  signed_words->addWidget(sign, 0, Qt::AlignTop);
+  signed_words->addLayout(words, 1);
+  auto* buttons = new QWidget(shown);
+  auto* row = new QHBoxLayout(buttons);
+  row->setContentsMargins(0, 0, 0, 0);
   row->setSpacing(10);
-  row->addWidget(sign, 0, Qt::AlignTop);
-  row->addLayout(words, 1);
   const auto add_button = [&](const QString& text, const std::function<void()>& chosen) {
-    auto* button = new QPushButton(text, shown);
+    auto* button = new QPushButton(text, buttons);
     connect(button, &QPushButton::clicked, this, chosen);
-    row->addWidget(button, 0, Qt::AlignTop);
-    return button;
+    row->addWidget(button);
   };
   for (const Message::Choice& choice : message.choices) {
     add_button(choice.text, [this, shown, chosen = choice.chosen] {
@@ -141,6 +173,7 @@ void MessageBar::show_message(const Message& message) {
                [text = message.lines.join(QLatin1Char('\n'))] { QGuiApplication::clipboard()->setText(text); });
   }
   add_button(tr("Dismiss"), [this, shown] { dismiss(shown); });
+  shown->add(signed_words, buttons);
 
   rows_->insertWidget(0, shown);
   if (theme_ != nullptr) set_theme(*theme_);

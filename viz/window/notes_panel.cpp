@@ -75,18 +75,22 @@ QString NotesPanel::text() const {
 }
 
 QString NotesPanel::sizes(const Facts& facts) const {
-  const QString pool =
-      facts.cache == CacheKind::paged
-          ? tr("%1 blocks of %2 tokens").arg(QString::number(facts.blocks), QString::number(facts.page_size))
-          : tr("%1 sequences of up to %2 tokens").arg(QString::number(facts.blocks), QString::number(facts.page_size));
+  const auto counted = [](std::int64_t n, const QString& one, const QString& many) {
+    return QStringLiteral("%1 %2").arg(QString::number(n), n == 1 ? one : many);
+  };
+  const QString tokens = counted(facts.page_size, tr("token"), tr("tokens"));
   QStringList lines{
-      pool, tr("%1 sequences, %2 steps, %3 events")
-                .arg(QString::number(facts.sequences), QString::number(facts.rows - 1), QString::number(facts.events))};
+      facts.cache == CacheKind::paged
+          ? tr("%1 of %2").arg(counted(facts.blocks, tr("block"), tr("blocks")), tokens)
+          : tr("%1 of up to %2").arg(counted(facts.blocks, tr("sequence"), tr("sequences")), tokens),
+      QStringList{counted(facts.sequences, tr("sequence"), tr("sequences")),
+                  counted(facts.rows - 1, tr("step"), tr("steps")), counted(facts.events, tr("event"), tr("events"))}
+          .join(QStringLiteral(", "))};
   if (facts.scenario) {
     const ModelGeometry& model = facts.scenario->model;
-    lines.push_back(tr("model %1: %2 layers, %3 KV heads of %4")
-                        .arg(QString::fromStdString(model.name), QString::number(model.layers),
-                             QString::number(model.kv_heads), QString::number(model.head_size)));
+    lines.push_back(tr("model %1: %2, %3 of %4")
+                        .arg(QString::fromStdString(model.name), counted(model.layers, tr("layer"), tr("layers")),
+                             counted(model.kv_heads, tr("KV head"), tr("KV heads")), QString::number(model.head_size)));
   }
   if (facts.detail != trace::Detail::full) lines.push_back(tr("recorded without blocks and tokens: detail \"steps\""));
   for (QString& line : lines) line = line.toHtmlEscaped();

@@ -1,6 +1,7 @@
 #include "viz/window/shortcuts.h"
 
 #include <QtCore/QCoreApplication>
+#include <QtGui/QScreen>
 #include <QtWidgets/QDialogButtonBox>
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QTreeWidget>
@@ -10,6 +11,8 @@
 
 namespace kvscope::viz {
 namespace {
+
+constexpr int kHelpHeight = 640;  // [px]
 
 constexpr const char* kContext = "kvscope::viz::Actions";
 #define SAY(text) QT_TRANSLATE_NOOP("kvscope::viz::Actions", text)
@@ -185,6 +188,7 @@ QList<QKeySequence> keys_of(const ActionEntry& entry) {
 // --- dialog ----------------------------------------------------------------------------------------------------------
 
 ShortcutsDialog::ShortcutsDialog(QWidget* parent) : QDialog(parent) {
+  setAttribute(Qt::WA_DeleteOnClose);  // the next one has the text size of then
   setWindowTitle(tr("Keys and actions"));
   setAccessibleName(windowTitle());
   auto* list = new QTreeWidget(this);
@@ -227,7 +231,7 @@ ShortcutsDialog::ShortcutsDialog(QWidget* parent) : QDialog(parent) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(list);
   column->addWidget(buttons);
-  resize(width, 640);
+  resize(QSize(width, kHelpHeight).boundedTo(screen()->availableSize()));
 }
 
 }  // namespace kvscope::viz

@@ -19,6 +19,7 @@ namespace kvscope::viz {
 namespace {
 
 constexpr double kTitleSize = 26, kDropSize = 36;  // [px] at font scale 1
+constexpr int kLinesWithDrop = 26;                 // lines of text that a page with the whole drop area is high
 
 QLabel* make_title(const QString& text) {
   auto* title = new QLabel(text);
@@ -71,6 +72,7 @@ StartPage::StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recen
   column->addWidget(words);
   column->addSpacing(14);
   column->addLayout(parts, 1);
+  setFocusProxy(gallery_);
   connect(&recent_, &RecentFiles::changed, this, &StartPage::show_recent);
   show_recent();
 }
@@ -150,20 +152,21 @@ QWidget* StartPage::build_recent() {
 QWidget* StartPage::build_drop(QAction* open) {
   auto* area = new QFrame;
   area->setProperty("drop", true);
-  area->setAccessibleName(tr("Drop a scenario, a trace or results of a lab here"));
+  area->setAccessibleName(tr("Drop a scenario, a trace, a golden bundle or results of a lab here"));
   drop_sign_ = new QLabel;
   drop_sign_->setAlignment(Qt::AlignCenter);
-  auto* words = new QLabel(tr("Drop a scenario, a trace or results of a lab here"));
-  words->setAlignment(Qt::AlignCenter);
+  drop_words_ = new QLabel(area->accessibleName());
+  drop_words_->setAlignment(Qt::AlignCenter);
+  drop_words_->setWordWrap(true);
   auto* button = new QPushButton(tr("Open..."));
   button->setAccessibleName(plain_text_of(entry(Do::open)));
   button->setToolTip(open->toolTip());
   connect(button, &QPushButton::clicked, open, &QAction::trigger);
   auto* column = new QVBoxLayout(area);
-  column->setContentsMargins(20, 22, 20, 22);
+  column->setContentsMargins(20, 14, 20, 14);
   column->setSpacing(10);
   column->addWidget(drop_sign_);
-  column->addWidget(words);
+  column->addWidget(drop_words_);
   column->addWidget(button, 0, Qt::AlignCenter);
   return area;
 }
@@ -191,6 +194,19 @@ void StartPage::set_theme(const Theme& theme, double font_scale) {
   gallery_->doItemsLayout();
   const int side = qRound(kDropSize * font_scale);
   drop_sign_->setPixmap(icon(Icon::drop, theme).pixmap(QSize(side, side), devicePixelRatioF()));
+  show_drop();
+}
+
+void StartPage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  show_drop();
+}
+
+// In a low window only the button is left of the drop area.
+void StartPage::show_drop() {
+  const bool room = height() >= kLinesWithDrop * fontMetrics().lineSpacing();
+  drop_sign_->setVisible(room);
+  drop_words_->setVisible(room);
 }
 
 }  // namespace kvscope::viz

@@ -27,18 +27,22 @@ class StartPage final : public QWidget {
   void chosen(const QString& path);
   void lab_chosen(int number);  // index of Labs::entries
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   [[nodiscard]] QWidget* build_gallery(GalleryModel& gallery);
   [[nodiscard]] QWidget* build_labs(const Labs& labs);
   [[nodiscard]] QWidget* build_recent();
   [[nodiscard]] QWidget* build_drop(QAction* open);
   void show_recent();
+  void show_drop();
 
   RecentFiles& recent_;
   GalleryDelegate* delegate_ = nullptr;
   QListView* gallery_ = nullptr;
   QListWidget* recent_list_ = nullptr;
-  QLabel *title_ = nullptr, *drop_sign_ = nullptr;
+  QLabel *title_ = nullptr, *drop_sign_ = nullptr, *drop_words_ = nullptr;
 };
 
 }  // namespace kvscope::viz

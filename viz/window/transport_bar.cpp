@@ -5,17 +5,20 @@
 
 #include <QtCore/QSignalBlocker>
 #include <QtWidgets/QDoubleSpinBox>
+#include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QSlider>
 #include <QtWidgets/QToolButton>
 
 #include "viz/playback/player.h"
+#include "viz/view/time_text.h"
+#include "viz/window/flow_row.h"
 
 namespace kvscope::viz {
 namespace {
 
-constexpr int kQuarters = 4;                            // resolution of the slider: positions per doubling
-constexpr int kSliderWidth = 110, kBetweenButtons = 8;  // [px]
+constexpr int kQuarters = 4;  // resolution of the slider: positions per doubling
+constexpr int kSliderWidth = 110, kBetweenButtons = 2, kBetweenFields = 8, kAfterPosition = 16;  // [px]
 
 double speed_of(int slider) {
   return Player::kSlowest * std::exp2(static_cast<double>(slider) / kQuarters);
@@ -51,20 +54,7 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
   setMovable(false);
   setFloatable(false);
   setContextMenuPolicy(Qt::PreventContextMenu);
-  for (const Do id : {Do::go_back, Do::go_forward, Do::run_back, Do::to_start, Do::step_back, Do::previous_event,
-                      Do::play, Do::next_event, Do::step, Do::to_end, Do::run_to_breakpoint}) {
-    addAction(actions[id]);
-    QWidget* button = widgetForAction(actions[id]);
-    button->setAccessibleName(plain_text_of(entry(id)));
-    button->setFocusPolicy(Qt::TabFocus);
-    if (id == Do::go_forward) addSeparator();
-  }
-  addSeparator();
   position_->setObjectName(QStringLiteral("position"));
-  addWidget(position_);
-  auto* gap = new QWidget;
-  gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-  addWidget(gap);
   for (QWidget* widget : std::initializer_list<QWidget*>{slider_, speed_}) {
     widget->setAccessibleName(tr("Speed in steps per second"));
     widget->setToolTip(tr("Speed in steps per second"));
@@ -72,12 +62,22 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
   slider_->setRange(0, slider_of(Player::kFastest));
   slider_->setPageStep(kQuarters);
   slider_->setFixedWidth(kSliderWidth);
-  addWidget(slider_);
-  auto* between = new QWidget;
-  between->setFixedWidth(kBetweenButtons);
-  addWidget(between);
   speed_->setSuffix(tr(" steps/s"));
-  addWidget(speed_);
+  auto* speeds = new QWidget;
+  auto* beside = new QHBoxLayout(speeds);
+  beside->setContentsMargins(0, 0, 0, 0);
+  beside->setSpacing(kBetweenFields);
+  beside->addWidget(slider_);
+  beside->addWidget(speed_);
+
+  auto* lines = new FlowLines;
+  lines->row().addWidget(group(actions, {Do::go_back, Do::go_forward}));
+  lines->row().addWidget(group(actions, {Do::run_back, Do::to_start, Do::step_back, Do::previous_event, Do::play,
+                                         Do::next_event, Do::step, Do::to_end, Do::run_to_breakpoint}));
+  lines->row().addWidget(position_);
+  lines->row().addWidget(speeds);
+  lines->row().setAlignment(speeds, Qt::AlignRight);
+  addWidget(lines);
 
   connect(slider_, &QSlider::valueChanged, this, [this](int value) { set_speed(speed_of(value)); });
   connect(speed_, &QDoubleSpinBox::valueChanged, this, [this](double speed) {
@@ -90,14 +90,42 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
   set_document(nullptr);
 }
 
+// The buttons of actions, which stay on one line.
+QWidget* TransportBar::group(const Actions& actions, std::initializer_list<Do> ids) {
+  auto* buttons = new QWidget;
+  auto* row = new QHBoxLayout(buttons);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(kBetweenButtons);
+  for (const Do id : ids) {
+    auto* button = new QToolButton;
+    button->setDefaultAction(actions[id]);
+    button->setAutoRaise(true);
+    button->setAccessibleName(plain_text_of(entry(id)));
+    button->setFocusPolicy(Qt::TabFocus);
+    connect(this, &QToolBar::iconSizeChanged, button, &QToolButton::setIconSize);
+    row->addWidget(button);
+  }
+  return buttons;
+}
+
 void TransportBar::set_document(Document* document) {
-  if (document_) document_->disconnect(this);
+  if (document_) {
+    document_->disconnect(this);
+    document_->attention().disconnect(this);
+  }
   document_ = document;
   if (document_) {
     document_->set_speed(speed());
     connect(document_, &Document::position_changed, this, &TransportBar::show_position);
+    connect(document_, &Document::tile_changed, this, &TransportBar::show_position);
+    connect(&document_->attention(), &AttentionModel::changed, this, &TransportBar::show_position);
     connect(document_, &Document::speed_changed, this, &TransportBar::show_speed);
   }
+  show_position();
+}
+
+void TransportBar::set_view(View view) {
+  view_ = view;
   show_position();
 }
 
@@ -120,24 +148,49 @@ void TransportBar::show_speed() {
   if (document_) speed_->setValue(document_->speed());
 }
 
-void TransportBar::show_position() {
-  // As wide as its widest text in this run, so that the slider does not move while it plays.
-  const auto words = [](std::int64_t step, std::int64_t last) {
+TransportBar::Words TransportBar::position() const {
+  const auto of_run = [](std::int64_t step, std::int64_t last) {
     return step < 0 ? tr("before step 0") : tr("step %1 of %2").arg(QString::number(step), QString::number(last));
   };
+  const std::vector<std::int64_t>& steps = document_->run().timeline().step;
+  const std::int64_t last = steps.empty() ? -1 : steps.back();
+  const QString in_run = of_run(document_->cursor().state().step.value, last);
+  if (view_ == View::tile) {
+    const Tile* const tile = document_->tile();
+    if (tile == nullptr) return {tr("no tile"), {}, tr("No tile is shown. The run: %1").arg(in_run)};
+    const auto of_tile = [&](std::int64_t event) {
+      return tr("event %1 of %2").arg(number_text(event), number_text(tile->events));
+    };
+    return {of_tile(document_->tile_now().event), of_tile(tile->events),
+            tr("Step and play move through the events of the tile. The run: %1").arg(in_run)};
+  }
+  if (view_ == View::attention) {
+    const AttentionFlow* const flow = document_->attention().flow();
+    if (flow == nullptr) return {tr("no flow"), {}, tr("No flow is shown. The run: %1").arg(in_run)};
+    const std::int64_t tiles = std::ssize(flow->tiles);
+    const auto of_flow = [&](std::int64_t done) {
+      return tr("%1 of %2 tiles").arg(number_text(done), number_text(tiles));
+    };
+    return {of_flow(document_->attention().tiles_done()), of_flow(tiles),
+            tr("Step and play add the tiles of the flow. The run: %1").arg(in_run)};
+  }
+  const QString at_end = of_run(last, last), at_start = of_run(-1, 0);
+  return {in_run, at_end.size() > at_start.size() ? at_end : at_start,
+          tr("%1 of %2 events are in the past")
+              .arg(QString::number(document_->cursor().position().value),
+                   QString::number(document_->run().facts().events))};
+}
+
+void TransportBar::show_position() {
   if (!document_) {
     position_->setText(tr("no run"));
     return;
   }
-  const std::vector<std::int64_t>& steps = document_->run().timeline().step;
-  const std::int64_t last = steps.empty() ? -1 : steps.back();
-  const QFontMetrics metrics(position_->font());
-  position_->setMinimumWidth(
-      std::max(metrics.horizontalAdvance(words(last, last)), metrics.horizontalAdvance(words(-1, 0))) + 16);
-  position_->setText(words(document_->cursor().state().step.value, last));
-  position_->setToolTip(tr("%1 of %2 events are in the past")
-                            .arg(QString::number(document_->cursor().position().value),
-                                 QString::number(document_->run().facts().events)));
+  const Words now = position();
+  // As wide as its widest text in this run, tile or flow, so that the bar keeps its lines while it plays.
+  position_->setMinimumWidth(QFontMetrics(position_->font()).horizontalAdvance(now.widest) + kAfterPosition);
+  position_->setText(now.text);
+  position_->setToolTip(now.tip);
 }
 
 }  // namespace kvscope::viz

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <set>
 #include <variant>
 
 #include "core/trace/event_text.h"
@@ -77,12 +78,42 @@ TEST(Happened, AStepNamesWhatItsEventsHaveChanged) {
   EXPECT_GT(evicted, 0);
 }
 
-TEST(Happened, InsideAStepItIsTheLastEvent) {
+// Regression: after a breakpoint the header, and the caption of a presentation, read "request_preempted seq=5
+// tokens_lost=9".
+TEST(Happened, InsideAStepItIsTheLastEventInWords) {
   Cursor cursor(gallery_run("preemption"));
-  cursor.seek_row(3);
-  cursor.event();
-  const auto& events = *cursor.run().events_of_row(cursor.row());
-  EXPECT_EQ(what_happened(cursor), trace::to_text(events[0]));
+  const auto after = [&](std::int64_t event) {
+    cursor.seek(Position{event + 1});
+    return what_happened(cursor);
+  };
+  EXPECT_EQ(after(98), "Step 6 begins");
+  EXPECT_EQ(after(71), "Sequence 5 preempted: 9 tokens lost");
+  EXPECT_EQ(after(100), "Block 20, page 3 of sequence 4, released: now free");
+  EXPECT_EQ(after(104), "Block 20 taken for page 5 of sequence 3");
+  EXPECT_EQ(after(105), "Token 19 of sequence 0 computed and stored in block 23");
+}
+
+// Each kind of event of a run has words, and they have the numbers of its sequence and its blocks.
+TEST(Happened, EveryEventOfARunHasWords) {
+  std::set<std::size_t> kinds;
+  for (const std::string name : {"first_light", "preemption", "prefix_sharing", "parallel_samples"}) {
+    Cursor cursor(gallery_run(name));
+    for (std::int64_t row = 1; row < cursor.run().facts().rows; ++row) {
+      const auto& events = *cursor.run().events_of_row(row);
+      for (std::size_t n = 0; n + 1 < events.size(); ++n) {
+        cursor.seek(Position{cursor.run().span(row).first_event + static_cast<std::int64_t>(n) + 1});
+        const std::string line = what_happened(cursor);
+        SCOPED_TRACE(trace::to_text(events[n]) + " -> " + line);
+        EXPECT_THAT(line, testing::Not(testing::ContainsRegex("[=_]")));
+        for (const trace::NamedNumber& field : trace::named_fields(events[n])) {
+          if (field.name != "seq" && field.name != "block" && field.name != "from" && field.name != "to") continue;
+          EXPECT_THAT(line, testing::ContainsRegex(fmt::format("(equence|lock) {}", field.value)));
+        }
+        kinds.insert(events[n].index());
+      }
+    }
+  }
+  EXPECT_GE(kinds.size(), 10U);
 }
 
 TEST(Happened, OfATileItIsTheActionThatTheLastEventBelongsTo) {

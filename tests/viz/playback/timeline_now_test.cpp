@@ -67,6 +67,27 @@ TEST(TimelineNow, CountsWhatTheEngineCounts) {
   }
 }
 
+// The five preemptions of the run are in steps 3, 6, 10, 19 and 26.
+TEST(TimelineNow, CountsMarksFromTheStartToThePosition) {
+  const auto run = gallery("preemption").open();
+  Cursor cursor(run);
+  const auto after = [&](std::int64_t step) {
+    cursor.seek(run->end_of_row(step + 1));
+    return count_so_far(cursor, Mark::preemption);
+  };
+  EXPECT_EQ(after(0), 0);
+  EXPECT_EQ(after(2), 0);
+  EXPECT_EQ(after(3), 1);
+  EXPECT_EQ(after(9), 2);
+  EXPECT_EQ(after(10), 3);
+  EXPECT_EQ(after(46), 5);
+  cursor.seek(run->end_of_row(7) - 1);  // inside step 6
+  EXPECT_EQ(count_so_far(cursor, Mark::preemption), 2);
+  cursor.seek(run->end_of_row(6));
+  ASSERT_TRUE(cursor.event());
+  EXPECT_EQ(count_so_far(cursor, Mark::preemption), 1) << "step 6 has begun, and nothing is preempted yet";
+}
+
 // The looked-up tokens of a step are counted at its end.
 TEST(TimelineNow, HasTheHitRateOfTheStepsThatEnded) {
   const auto run = gallery("prefix_sharing").open();

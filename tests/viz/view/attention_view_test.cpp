@@ -139,6 +139,19 @@ TEST(AttentionView, TheBaseDependsOnTheTilesAndNotOnTheSelection) {
   EXPECT_FALSE(s.image() == before);
 }
 
+// Regression: the list was in the order of the criteria and did not fit: "pass o: masks · FAIL o: bound: ... · pass lse:
+// masks · pass lse: ...".
+TEST(AttentionView, CriteriaThatFailAreListedFirst) {
+  Shown s;
+  s.errors.criteria = {{"o: masks", true, "equal"}, {"o: bound", false, "3 of 9 elements"}, {"lse: masks", true, ""}};
+  const auto last_line = [&] {
+    return s.panel(PanelId::attention_errors).summary(s.scene).section(QLatin1Char('\n'), -1).toStdString();
+  };
+  EXPECT_EQ(last_line(), "FAIL o: bound: 3 of 9 elements · pass o: masks, lse: masks");
+  s.errors.criteria[1].passed = true;
+  EXPECT_EQ(last_line(), "pass o: masks, o: bound, lse: masks");
+}
+
 TEST(AttentionView, WithoutFlowAndErrorsThePanelsShowTheReason) {
   Shown s;
   s.scene.flow = nullptr;

@@ -9,12 +9,15 @@
 #include <vector>
 
 #include "tests/viz/geometry/staged_tile.h"
+#include "tests/viz/view/drawn_texts.h"
 #include "tests/viz/view/pool_scene.h"
 #include "viz/geometry/registers_layout.h"
 #include "viz/geometry/tile_events_layout.h"
+#include "viz/playback/happened.h"
 #include "viz/playback/tile_fold.h"
 #include "viz/playback/tile_selection.h"
 #include "viz/playback/tile_state.h"
+#include "viz/view/paint_board.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 
@@ -222,6 +225,30 @@ TEST(TileEventsPanel, APlaceIsAnEventAndKeysGoFromActionToAction) {
               of_tile_event(visited[n - 1]));
   }
   EXPECT_EQ(panel->moved({}, Move::last, kEvents, shown.scene()), of_tile_event(shown.tile.events));
+}
+
+// Regression: while the header read "Read 2: 4 wavefronts", two panels read "read 3 of 8".
+TEST(TilePanels, AReadHasOneNumberInTheHeaderAndEveryPanel) {
+  for (const TileOrder& order : {TileOrder{}, TileOrder{.path = StagingPath::lds, .page = 64}}) {
+    Shown shown(order);
+    for (const std::size_t n : {std::size_t{0}, std::size_t{2}, shown.tile.reads.size() - 1}) {
+      const TileRead& read = shown.tile.reads[n];
+      shown.at(read.event + 1);
+      const std::string words = "ead " + std::to_string(read.number);
+      EXPECT_THAT(what_happened(shown.tile, shown.now), HasSubstr(words + ":"));
+      TextDevice device({1600, 1000});
+      QPainter painter(&device);
+      shown.staged.scene.view = View::tile;
+      paint_board(painter, {1600, 1000}, make_panels(), shown.scene());
+      painter.end();
+      std::vector<std::string> texts;
+      for (const DrawnText& text : device.texts()) {
+        if (text.text.contains(QStringLiteral("ead "))) texts.push_back(text.text.toStdString());
+      }
+      EXPECT_THAT(texts, testing::Contains(testing::StartsWith("R" + words + ": registers ")));
+      EXPECT_THAT(texts, testing::Contains(testing::StartsWith("r" + words + ", ")));
+    }
+  }
 }
 
 TEST(TileEventsPanel, EveryActionIsNamedOnce) {

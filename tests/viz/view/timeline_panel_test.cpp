@@ -5,6 +5,7 @@
 #include <QtGui/QImage>
 #include <QtGui/QPicture>
 
+#include "tests/viz/view/drawn_texts.h"
 #include "tests/viz/view/runs.h"
 #include "viz/view/panel.h"
 #include "viz/view/time_text.h"
@@ -367,6 +368,25 @@ TEST(TimelinePanel, NamesItsCurvesWithTheirValuesAndItsMarks) {
   EXPECT_EQ(shown.panel->cells(shown.body(), shown.scene, 3).size(), 3U);
   const Shown none(run_of_steps(0));
   EXPECT_TRUE(none.panel->cells(none.body(), none.scene, 100).empty());
+}
+
+// Regression: beside values of the current step the legend read "preemptions 5" at step 0, the count of the whole run.
+TEST(TimelinePanel, TheLegendCountsMarksUpToThePosition) {
+  Shown shown(gallery_run("preemption"));
+  const auto legend = [&](std::int64_t row) {
+    shown.cursor.seek_row(row);
+    TextDevice device(kOwn);
+    QPainter painter(&device);
+    shown.panel->paint_footer(painter, shown.footer(), shown.scene);
+    painter.end();
+    std::vector<std::string> texts;
+    for (const DrawnText& text : device.texts()) texts.push_back(text.text.toStdString());
+    return texts;
+  };
+  EXPECT_THAT(legend(0), Contains("0 of 5"));
+  EXPECT_THAT(legend(1), Contains("0 of 5"));
+  EXPECT_THAT(legend(4), Contains("1 of 5"));
+  EXPECT_THAT(legend(47), Contains("5 of 5"));
 }
 
 // Every mark of the run is counted exactly once: merged glyphs have their number and their steps in their names.

@@ -95,6 +95,26 @@ TEST_F(WindowTest, ListsEveryActionAndKeyInTheHelpThatF1Opens) {
   dialog->close();
 }
 
+// Regression: at 200 % the dialog was wider than the screen, and its Close button was outside.
+TEST_F(WindowTest, TheHelpFitsTheScreenAtEveryTextSize) {
+  for (const double font : {1.0, 2.0, 2.5}) {
+    window->set_font_scale(font);
+    press(Qt::Key_F1);
+    auto* dialog = window->findChild<ShortcutsDialog*>();
+    ASSERT_NE(dialog, nullptr);
+    EXPECT_LE(dialog->width(), dialog->screen()->availableSize().width()) << font;
+    EXPECT_LE(dialog->height(), dialog->screen()->availableSize().height()) << font;
+    const auto* const close_button = button(*dialog, QStringLiteral("Close"));
+    ASSERT_NE(close_button, nullptr);
+    const QRect at(close_button->mapTo(dialog, QPoint(0, 0)), close_button->size());
+    EXPECT_TRUE(dialog->rect().contains(at)) << font;
+    dialog->close();
+    QCoreApplication::sendPostedEvents(dialog, QEvent::DeferredDelete);
+    window->activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+  }
+}
+
 // --- icons -----------------------------------------------------------------------------------------------------------
 
 QImage drawn(Icon which, const Theme& theme, int side, QIcon::Mode mode = QIcon::Normal) {

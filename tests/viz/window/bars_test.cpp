@@ -4,20 +4,33 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+
 #include <QtWidgets/QComboBox>
+#include <QtWidgets/QDockWidget>
+#include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QLabel>
+#include <QtWidgets/QListView>
+#include <QtWidgets/QPlainTextEdit>
+#include <QtWidgets/QPushButton>
+#include <QtWidgets/QSlider>
+#include <QtWidgets/QTabBar>
 
 #include "tests/viz/window/window_support.h"
 #include "viz/window/attention_bar.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/flow_row.h"
+#include "viz/window/start_page.h"
 #include "viz/window/status_line.h"
+#include "viz/window/theme_choice.h"
 #include "viz/window/tile_bar.h"
+#include "viz/window/transport_bar.h"
 
 namespace kvscope::viz::bars_test {
 namespace {
 
 using testing_support::path_of;
+using testing_support::wait_until;
 
 // A widget of a fixed size hint.
 class Box final : public QWidget {
@@ -85,6 +98,7 @@ class BarsTest : public testing_support::WindowTest {
       const bool word = qobject_cast<const QLabel*>(part) != nullptr;
       const bool field = qobject_cast<const QAbstractButton*>(part) != nullptr ||
                          qobject_cast<const QComboBox*>(part) != nullptr ||
+                         qobject_cast<const QSlider*>(part) != nullptr ||
                          QLatin1String(part->metaObject()->className()).endsWith(QLatin1String("SpinBox"));
       if (!part->isVisible() || (!word && !field)) continue;
       if (qobject_cast<const QComboBox*>(part->parentWidget()) != nullptr) continue;
@@ -102,16 +116,57 @@ class BarsTest : public testing_support::WindowTest {
     }
     EXPECT_GT(parts.size(), 5u) << where;
   }
+
+  // A QToolBar hides what does not fit.
+  void expect_whole_transport(const std::string& where) const {
+    const auto& bar = *window->findChild<TransportBar*>();
+    for (const QWidget* part : {static_cast<const QWidget*>(bar.findChild<QDoubleSpinBox*>()),
+                                static_cast<const QWidget*>(bar.findChild<QSlider*>()),
+                                static_cast<const QWidget*>(bar.findChild<QLabel*>(QStringLiteral("position")))}) {
+      EXPECT_TRUE(part->isVisible()) << "transport, " << where << ": " << part->metaObject()->className();
+    }
+    expect_whole(bar, "transport, " + where);
+  }
+
+  // The words on the tabs of the docks are whole, and not smaller than at 100 %.
+  void expect_whole_tabs(int count, const std::string& where) const {
+    std::vector<const QTabBar*> bars;
+    for (const QTabBar* bar : window->findChildren<QTabBar*>()) {
+      if (bar->isVisible()) bars.push_back(bar);
+    }
+    ASSERT_EQ(bars.size(), 1u) << where;
+    const QTabBar& bar = *bars.front();
+    ASSERT_EQ(bar.count(), count) << where;
+    // A layout of docks is animated.
+    EXPECT_TRUE(wait_until([&] { return bar.rect().contains(bar.tabRect(count - 1)); }, 2000)) << where;
+    EXPECT_GE(bar.font().pixelSize(), qRound(kBodySize)) << where;
+    for (int tab = 0; tab < count; ++tab) {
+      const QRect at = bar.tabRect(tab);
+      const std::string what = "tab '" + bar.tabText(tab).toStdString() + "', " + where;
+      EXPECT_GE(at.width(), bar.fontMetrics().horizontalAdvance(bar.tabText(tab)) + 2 * kTabPadding) << what;
+      EXPECT_TRUE(bar.rect().contains(at)) << what;
+    }
+  }
+
+  static constexpr int kTabPadding = 12;  // [px] as in the style sheet
 };
 
-// Regression: at 1024x640 and 150 % the attention bar read "Seque query 65 head: 0 layer: 0 keys 32 comp lid".
+// Regressions: at 1024x640 and 150 % the attention bar read "Seque query 65 head: 0 layer: 0 keys 32 comp lid" and the
+// tabs "Not... Even... Sequenc... Breakpoin..."; at 200 % the tool bar had no field for the speed.
 TEST_F(BarsTest, NoFieldAndNoWordIsSqueezed) {
   ASSERT_TRUE(open(path_of("first_light")));
-  for (const double font : {1.0, 1.5, 2.0}) {
-    for (const QSize size : {QSize(1600, 1000), QSize(1024, 640)}) {
-      window->set_font_scale(font);
+  for (const double font : {1.0, 1.25, 1.5, 2.0}) {
+    window->set_font_scale(font);
+    for (const QSize size :
+         {QSize(1024, 640), QSize(1366, 768), QSize(1600, 1000), QSize(1920, 1080), QSize(2560, 1440)}) {
       window->resize(size);
       const std::string where = std::to_string(size.width()) + " at " + std::to_string(font);
+      for (const bool lab : {false, true}) {
+        window->findChild<QDockWidget*>(QStringLiteral("lab"))->setVisible(lab);
+        QTest::qWait(10);
+        expect_whole_tabs(lab ? 5 : 4, where);
+      }
+      expect_whole_transport(where);
       window->set_view(View::tile);
       QTest::qWait(10);
       expect_whole(*window->findChild<TileBar*>(), "tile, " + where);
@@ -126,6 +181,57 @@ TEST_F(BarsTest, NoFieldAndNoWordIsSqueezed) {
         expect_whole(*bar, "export, " + where + ", format " + std::to_string(format));
       }
       bar->hide();
+    }
+  }
+}
+
+// Regression: at 1024x640 and 200 % the words of the drop area, in one line, made the gallery narrower than the list of
+// labs beside it, without room for its pictures.
+TEST_F(BarsTest, TheStartPageKeepsItsGalleryAndItsButton) {
+  const auto& page = *window->findChild<StartPage*>();
+  for (const double font : {1.0, 1.25, 1.5, 2.0}) {
+    window->set_font_scale(font);
+    for (const QSize size : {QSize(1024, 640), QSize(1366, 768), QSize(1600, 1000), QSize(2560, 1440)}) {
+      window->resize(size);
+      QTest::qWait(10);
+      const std::string where = std::to_string(size.width()) + " at " + std::to_string(font);
+      EXPECT_GE(page.findChild<QListView*>(QStringLiteral("gallery"))->width(), page.width() / 2) << where;
+      const QWidget& drop_area = *page.findChild<QPushButton*>()->parentWidget();
+      for (const QWidget* part : drop_area.findChildren<QWidget*>()) {
+        if (!part->isVisible()) continue;
+        const auto* const words = qobject_cast<const QLabel*>(part);
+        const int high = words != nullptr ? words->heightForWidth(part->width()) : part->minimumSizeHint().height();
+        EXPECT_GE(part->height(), high) << where << ": " << part->metaObject()->className();
+      }
+    }
+  }
+}
+
+// Regression: at 1024x640 and 200 % the faults of a file were in a column of 110 px beside three buttons: "bad.jso n:
+// $.kvsco pe_scen ario: missing:".
+TEST_F(BarsTest, AMessageHasRoomForItsWords) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->open(testing_support::made_up("faulty"));
+  ASSERT_TRUE(wait_until([&] { return window->messages().isVisible(); }));
+  for (const double font : {1.0, 1.5, 2.0}) {
+    window->set_font_scale(font);
+    for (const QSize size : {QSize(1600, 1000), QSize(1024, 640)}) {
+      window->resize(size);
+      QTest::qWait(10);
+      const std::string where = std::to_string(size.width()) + " at " + std::to_string(font);
+      const QWidget& bar = window->messages();
+      const auto* const details = bar.findChild<QPlainTextEdit*>();
+      ASSERT_NE(details, nullptr);
+      EXPECT_GE(details->width(), bar.width() / 2) << where;
+      const auto buttons_are_beside = [&] {
+        const QRect words(details->mapTo(&bar, QPoint(0, 0)), details->size());
+        const auto buttons = bar.findChildren<QPushButton*>();
+        return buttons.size() == 3 && std::ranges::all_of(buttons, [&](const QPushButton* button) {
+                 const QRect at(button->mapTo(&bar, QPoint(0, 0)), button->size());
+                 return bar.rect().contains(at) && !at.intersects(words);
+               });
+      };
+      EXPECT_TRUE(wait_until(buttons_are_beside, 2000)) << where;
     }
   }
 }

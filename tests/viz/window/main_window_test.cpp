@@ -22,8 +22,10 @@
 #include <QtWidgets/QStatusBar>
 
 #include "tests/viz/window/window_support.h"
+#include "viz/window/attention_bar.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/status_line.h"
+#include "viz/window/tile_bar.h"
 
 namespace kvscope::viz::main_window_test {
 namespace {
@@ -388,6 +390,33 @@ TEST_F(MainWindowTest, ARemarkOfACandidateIsShownOnceForEachCandidate) {
 
 // --- the attention view ----------------------------------------------------------------------------------------------
 
+// Regression: after Ctrl+W the start page itself had the focus, and the arrow keys did nothing.
+TEST_F(MainWindowTest, AfterCloseTheKeysChooseAScenario) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->canvas().setFocus();
+  press(Qt::Key_W, Qt::ControlModifier);
+  ASSERT_EQ(window->document(), nullptr);
+  press(Qt::Key_Home);
+  press(Qt::Key_Down);
+  press(Qt::Key_Return);
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->document()->run().facts().name, "Preemption");
+}
+
+// Regression: after Ctrl+W in the view of a tile or of the attention, its bar stayed above the start page.
+TEST_F(MainWindowTest, TheStartPageHasNoBarOfAView) {
+  for (const View view : {View::tile, View::attention}) {
+    ASSERT_TRUE(open(path_of("first_light")));
+    window->set_view(view);
+    EXPECT_EQ(window->findChild<TileBar*>()->isVisible(), view == View::tile);
+    EXPECT_EQ(window->findChild<AttentionBar*>()->isVisible(), view == View::attention);
+    window->close_document();
+    EXPECT_FALSE(window->findChild<TileBar*>()->isVisible());
+    EXPECT_FALSE(window->findChild<AttentionBar*>()->isVisible());
+    EXPECT_EQ(window->view(), view) << "the next run opens in the same view";
+  }
+}
+
 TEST_F(MainWindowTest, TheAttentionViewIsWalkedThroughTileByTileWithKeys) {
   ASSERT_TRUE(open(path_of("preemption")));
   const StepIdx before = step();
@@ -546,7 +575,8 @@ TEST_F(MainWindowTest, ZoomIsForThePanelWithTheFocusOrOffWithTheReason) {
     }
   }
   EXPECT_FALSE(in->isEnabled()) << "the last panel of the attention view";
-  EXPECT_TRUE(in->toolTip().endsWith(QStringLiteral(" cannot be zoomed: point at Sequences or Block pool, or give it the keyboard focus")))
+  EXPECT_TRUE(in->toolTip().endsWith(
+      QStringLiteral(" cannot be zoomed: point at Sequences or Block pool, or give it the keyboard focus")))
       << in->toolTip().toStdString();
   press(Qt::Key_W, Qt::ControlModifier);
   EXPECT_FALSE(in->isEnabled());

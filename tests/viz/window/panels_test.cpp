@@ -28,6 +28,7 @@
 #include "tests/viz/window/window_support.h"
 #include "viz/playback/event_tape.h"
 #include "viz/playback/find.h"
+#include "viz/view/time_text.h"
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
@@ -459,6 +460,12 @@ TEST_F(PanelsTest, NotesHaveTheDescriptionWithLinksToSteps) {
   EXPECT_EQ(step(), StepIdx{22});
 }
 
+// Regression: "5 sequences, 1 steps, 55 events", "1 layers".
+TEST_F(PanelsTest, NotesWriteOneOfAThingInTheSingular) {
+  ASSERT_TRUE(open(path_of("mla_rope")));
+  EXPECT_THAT(the<NotesPanel>().text().toStdString(), testing::HasSubstr(": 1 layer, 1 KV head of "));
+}
+
 // --- transport -------------------------------------------------------------------------------------------------------
 
 TEST_F(PanelsTest, TransportShowsThePosition) {
@@ -474,6 +481,29 @@ TEST_F(PanelsTest, TransportShowsThePosition) {
   click(button(the<TransportBar>(), QStringLiteral("Step")));
   click(button(the<TransportBar>(), QStringLiteral("Step")));
   EXPECT_EQ(position->text(), QStringLiteral("step 1 of 46"));
+}
+
+// Regression: in the views of a tile and of the attention the buttons step through events and tiles, and the position
+// beside them stayed "step 6 of 24".
+TEST_F(PanelsTest, TransportShowsThePositionOfWhatItsButtonsMoveThrough) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  const auto* const position = the<TransportBar>().findChild<QLabel*>(QStringLiteral("position"));
+  const auto words = [&] { return position->text().toStdString(); };
+  window->set_view(View::tile);
+  ASSERT_TRUE(wait_until([&] { return document().tile() != nullptr; }));
+  document().tile_to_start();
+  const std::string all = " of " + number_text(document().tile()->events).toStdString();
+  EXPECT_EQ(words(), "event 0" + all);
+  click(button(the<TransportBar>(), QStringLiteral("Next event")));
+  EXPECT_EQ(words(), "event 1" + all);
+  EXPECT_TRUE(position->toolTip().endsWith(QStringLiteral("The run: step 0 of 24")));
+  window->set_view(View::attention);
+  ASSERT_TRUE(wait_until([&] { return document().attention().flow() != nullptr; }));
+  EXPECT_EQ(words(), "2 of 2 tiles");
+  click(button(the<TransportBar>(), QStringLiteral("Step back")));
+  EXPECT_EQ(words(), "1 of 2 tiles");
+  window->set_view(View::overview);
+  EXPECT_EQ(words(), "step 0 of 24");
 }
 
 TEST_F(PanelsTest, SpeedSliderAndNumberGoTogether) {
