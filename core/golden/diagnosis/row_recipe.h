@@ -77,6 +77,16 @@ struct Rotary {
   bool query = false, key = false;
 };
 
+// Shared memory: this swizzle mode of TMA puts the 16-byte chunks of a row where row r + first_row of an aligned tile has
+// them, and chunk c of row r is read at c ^ ((r >> shift) & mask). Example: bf16, b128, mask 0, the key at position 3:
+// elements 0 to 7 are the stored elements 24 to 31. With mask 1, chunk 0 is read at 1 and is chunk 1 ^ 3: elements 16 to 23.
+struct ChunkOrder {
+  SwizzleMode stored = SwizzleMode::none;
+  int shift = 0;
+  std::int64_t mask = 0;
+  std::int64_t first_row = 0;  // the tile begins so many rows after a multiple of 1,024 bytes
+};
+
 struct Recipe {
   attention::PagedRows k, v;  // where rows are read: strides, types, scales
   std::int64_t k_head = 0, v_head = 0;
@@ -93,11 +103,10 @@ struct Recipe {
   double extra_denominator = 0;  // logits of 0 that join the denominator: splits without keys
   DimOrder k_dims = DimOrder::stored;
   DimOrder v_dims = DimOrder::stored;
-  // Shared memory: the 16-byte chunks of a row of K or V are taken in the order of this swizzle mode of TMA. Example:
-  // bf16, b128, the key at position 3: elements 0 to 7 are the stored elements 24 to 31.
-  SwizzleMode k_swizzle = SwizzleMode::none, v_swizzle = SwizzleMode::none;
+  ChunkOrder k_chunks, v_chunks;
   // Squares of 8 keys and 8 elements are read with their axes exchanged: element 3 of key 9 is element 1 of key 11.
   bool k_transposed = false, v_transposed = false;
+  bool zeros_past_end = false;  // of transposed squares: rows past the end of the sequence are zeros, not as stored
   std::int64_t k_rotation = 0;  // element d of q meets element (d + k_rotation) % head size of K
   std::int64_t k_used = 0;      // elements of q and K that a score has; 0: all
   bool fnuz = false;            // fp8 elements are decoded as e4m3fnuz or e5m2fnuz
@@ -183,7 +192,7 @@ class RowEvaluator {
   void read_values(const Recipe& recipe, Terms& terms) const;
   [[nodiscard]] Terms scores(const Recipe& recipe) const;
   // Row of `key` where squares of 8 keys and 8 elements have their axes exchanged. Slots past the end of the sequence
-  // are read as they are stored. False: a row outside the pool. `squares` keeps the 8 rows from key to key.
+  // are read as they are stored, or as zeros. False: a row outside the pool. `squares` keeps the 8 rows from key to key.
   struct Squares {
     std::int64_t first = -1;   // position of the first key
     std::vector<double> rows;  // [8, elements]
