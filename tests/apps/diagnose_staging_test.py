@@ -138,17 +138,20 @@ class Staging(unittest.TestCase):
 
     def test_swizzle_of_another_width(self):
         narrow = lambda s, address: swizzle(address, 64)
-        self.named("K 128B read as 64B", UNNAMED, {"span": 128, "k_place": narrow})
-        self.named("V 128B read as 64B", UNNAMED, {"span": 128, "v_place": narrow})
+        for of, places in (("K", ["k_place"]), ("V", ["v_place"]), ("K and V", ["k_place", "v_place"])):
+            self.named(f"{of} 128B read as 64B",
+                       [f"swizzle: chunks of {of} are read at chunk ^ (row & 3) instead of chunk ^ (row & 7)"],
+                       {"span": 128, **dict.fromkeys(places, narrow)})
         self.named("V 64B read as 128B", UNNAMED, {"span": 64, "v_place": lambda s, a: swizzle(a, 128)})
 
     def test_swizzle_of_a_tile_that_is_not_aligned(self):
         for shift in (128, 512):
             place = lambda s, address, shift=shift: swizzle(address - shift, s.span) + shift
-            self.named(f"K and V begin at {shift}", UNNAMED,
+            cause = f"swizzle: the tile of {{}} begins {shift} bytes after a multiple of 1024"
+            self.named(f"K and V begin at {shift}", [cause.format("K and V")],
                        {"span": 128, "alignment": shift, "k_place": place, "v_place": place})
             moved = ["elements_moved: element d of o holds element d ^", "v_dims_order"]  # 512: all rows alike
-            self.named(f"V begins at {shift}", moved if shift == 512 else UNNAMED,
+            self.named(f"V begins at {shift}", [cause.format("V")] + moved * (shift == 512),
                        {"span": 128, "alignment": shift, "v_place": place})
 
     def test_swizzle_of_other_tiles(self):

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -274,6 +276,19 @@ void add_layout(Trials& trials) {
                "the block stride: it includes the K/V and layer axes",
                [stride](Recipe& r, const RowEvaluator&) { r.k.block_stride = r.v.block_stride = stride; });
   }
+  if (k.page_size > 1) {
+    for (const auto& [of, in_k, in_v] :
+         {std::tuple{"the cache", true, true}, std::tuple{"K", true, false}, std::tuple{"V", false, true}}) {
+      if (k.data == v.data && in_k != in_v) continue;  // MLA: one copy brings both
+      trials.add("block_as_row",
+                 fmt::format("{} is read from row `block` of the pool instead of row block * {}", of, k.page_size),
+                 "the coordinate of the copy, or the offset: a block has page_size rows",
+                 [in_k = in_k, in_v = in_v](Recipe& r, const RowEvaluator&) {
+                   if (in_k) r.k.block_stride = r.k.token_stride;
+                   if (in_v) r.v.block_stride = r.v.token_stride;
+                 });
+    }
+  }
   // One tensor of K and V, packed: engines have both orders of its first two axes.
   const std::int64_t side = packed * size_of(k.dtype);  // [bytes] of a block of K
   const auto first_axes = [&](const char* as, const char* is, std::int64_t block_stride, std::int64_t v_from_k) {
@@ -338,6 +353,32 @@ void add_layout(Trials& trials) {
   }
 }
 
+// The scales of another KV head, as of an index that is not the KV head's.
+void add_scale_heads(Trials& trials) {
+  const std::int64_t heads = trials.problem.k.heads, query_heads = trials.problem.query_heads;
+  if (heads < 2) return;
+  const auto add = [&](const std::string& index, const std::function<std::int64_t(const RowEvaluator&)>& of) {
+    for (const auto& [sides, in_k, in_v] :
+         {std::tuple{"", true, true}, std::tuple{" of K", true, false}, std::tuple{" of V", false, true}}) {
+      trials.add("scale_of_other_head", fmt::format("the scales{} are those of KV head {}", sides, index),
+                 "the index of a scale: the KV head",
+                 [=, in_k = in_k, in_v = in_v](Recipe& r, const RowEvaluator& row) {
+                   const std::int64_t by = of(row) - row.correct().k_head;
+                   for (PagedRows* rows : {in_k ? &r.k : nullptr, in_v ? &r.v : nullptr}) {
+                     if (rows != nullptr) rows->scales += by * rows->scale_head_stride * size_of(rows->scale_dtype);
+                   }
+                 });
+    }
+  };
+  if (query_heads > heads) {
+    add("h % KV heads instead of h / group", [heads](const RowEvaluator& row) { return row.head() % heads; });
+  }
+  if (trials.problem.batch > 1) {
+    add("b % KV heads for sequence b, for all heads",
+        [heads](const RowEvaluator& row) { return row.sequence() % heads; });
+  }
+}
+
 void add_scales(Trials& trials) {
   const PagedRows& k = trials.problem.k;
   const PagedRows& v = trials.problem.v;
@@ -361,8 +402,10 @@ void add_scales(Trials& trials) {
   };
   strides("the first scale of each token is used for its whole head",
           [](PagedRows& rows) { rows.granularity = rows.head_size; });
-  if (k.scale_head_stride != 0)
+  if (k.scale_head_stride != 0) {
     strides("the scales of head 0 are used for every head", [](PagedRows& rows) { rows.scale_head_stride = 0; });
+    add_scale_heads(trials);
+  }
   if (k.scale_token_stride != 0)
     strides("the scales of a block's first token are used for all its tokens",
             [](PagedRows& rows) { rows.scale_token_stride = 0; });

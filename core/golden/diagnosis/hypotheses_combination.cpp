@@ -86,20 +86,70 @@ void add_rescaling(Trials& trials, std::int64_t longest) {
       }
     }
   }
+}
+
+// Partial results that are added although each has its own maximum.
+void add_separate_maxima(Trials& trials, std::int64_t longest) {
+  struct Parts {
+    std::int64_t tile = 1, count = 1;  // [keys] of a tile; tiles belong to the parts in turn
+  };
+  const auto add = [&](const std::string& who, const std::string& look_at,
+                       const std::function<Parts(std::int64_t)>& cut) {
+    const auto trial = [&](const char* what, Combine combine, StoredLse lse) {
+      trials.add("maximum_not_shared", fmt::format("{} {}", who, what), look_at,
+                 [combine, lse, cut](Recipe& r, const RowEvaluator&) {
+                   const Parts parts = cut(static_cast<std::int64_t>(r.keys.size()));
+                   r.combine = combine;
+                   r.stored_lse = lse;
+                   r.split = parts.tile;
+                   r.parts = parts.count;
+                 });
+    };
+    const char* const results = "add their results without a common maximum";
+    trial(results, Combine::without_common_maximum, StoredLse::correct);
+    trial(results, Combine::without_common_maximum, StoredLse::largest_maximum);
+    trial("add their outputs without a common maximum, and their sums with one", Combine::output_without_common_maximum,
+          StoredLse::correct);
+  };
   for (const std::int64_t run : {8, 16, 32, 64, 128}) {
     for (const std::int64_t parts : {2, 4, 8}) {
-      if (run >= longest) continue;
-      trials.add("maximum_not_shared",
-                 fmt::format("{} warps or warpgroups, which take {} keys in turn, add their results without a common "
-                             "maximum",
-                             parts, run),
-                 "the maximum that warps exchange before they add their sums and outputs",
-                 [run, parts](Recipe& r, const RowEvaluator&) {
-                   r.combine = Combine::without_common_maximum;
-                   r.split = run;
-                   r.parts = parts;
-                 });
+      if (run * parts >= longest) continue;  // a run for each warp: as splits
+      add(fmt::format("{} warps or warpgroups, which take {} keys in turn,", parts, run),
+          "the maximum that warps exchange before they add their sums and outputs", [run, parts](std::int64_t) {
+            return Parts{run, parts};
+          });
     }
+  }
+  each_split(trials, longest, [&](const std::string& how, const SplitSize& size) {
+    add("the splits (" + how + ")", "the factor exp(maximum - largest maximum) of each split in the merge",
+        [size](std::int64_t keys) {
+          const std::int64_t tile = std::max<std::int64_t>(1, size(keys));
+          return Parts{tile, ceil_div(std::max<std::int64_t>(1, keys), tile)};
+        });
+  });
+}
+
+// The lanes of a warp share the keys of a row: each adds the probabilities of its own, and the sums are then added by
+// shuffles. In the results of mma a lane of four has keys 2c and 2c + 1 of 8, elsewhere lane c has key c of 32.
+void add_lane_sums(Trials& trials) {
+  if (!trials.problem.options.sinks.empty()) return;  // one lane or each of them adds the sink
+  const auto add = [&](const std::string& what, std::int64_t period, std::int64_t run) {
+    const std::string lane = run == 1 ? fmt::format("% {}", period) : fmt::format("% {} / {}", period, run);
+    for (const StoredLse lse : {StoredLse::correct, StoredLse::first_lane}) {
+      trials.add(
+          "lane_sums",
+          fmt::format("{}: element d of o is divided by the sum of the keys t with t {} = d {}", what, lane, lane),
+          "the shuffles that add the sum of a row over the lanes that share it",
+          [period, run, lse](Recipe& r, const RowEvaluator&) {
+            r.lane_sums = {period, run};
+            r.stored_lse = lse;
+          });
+    }
+  };
+  add("the sum of the probabilities is not added across the four lanes of a row of mma", 8, 2);
+  add("the sum of the probabilities is not added across the lanes of a warp", 32, 1);
+  for (const std::int64_t step : {1, 2, 4, 8, 16}) {
+    add("the sum of the probabilities is added across half of the lanes, one shuffle is missing", 2 * step, step);
   }
 }
 
@@ -256,7 +306,9 @@ void add_merges(Trials& trials, std::int64_t longest) {
 void add_combination(Trials& trials) {
   const std::int64_t longest = trials.longest();
   add_rescaling(trials, longest);
+  add_separate_maxima(trials, longest);
   add_merges(trials, longest);
+  add_lane_sums(trials);
   add_overflow(trials);
 }
 

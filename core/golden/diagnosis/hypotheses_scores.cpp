@@ -316,6 +316,11 @@ void add_lengths(Trials& trials) {
       [](std::int64_t keys) { return keys - 1; });
   end("one_token_too_many", "one slot after the last key is read", "the loop's end over keys",
       [](std::int64_t keys) { return keys + 1; });
+  if (page > 1) {
+    end("one_token_too_many", "one slot after the last key is read, where the last page has one",
+        "the comparison that masks the last page (< or <=)",
+        [page](std::int64_t keys) { return keys % page == 0 ? keys : keys + 1; });
+  }
   end("last_page_unmasked", fmt::format("all {} slots of the last page are read, also those without a token", page),
       "the mask of the last page", [page](std::int64_t keys) { return ceil_div(keys, page) * page; });
   // Loops that end too early: at the last full page or tile, or one page or tile before the end.

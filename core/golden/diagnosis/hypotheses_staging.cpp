@@ -16,24 +16,70 @@
 namespace kvscope::golden {
 namespace {
 
-void add_swizzles(Trials& trials) {
-  const auto fits = [](const attention::PagedRows& rows, SwizzleMode mode) {
-    return bits(rows.dtype) >= 8 && rows.head_size % swizzle_granularity(rows.dtype, mode) == 0;
+bool fits(const attention::PagedRows& rows, SwizzleMode mode) {
+  return bits(rows.dtype) >= 8 && rows.head_size % swizzle_granularity(rows.dtype, mode) == 0;
+}
+
+// `cause` of K, V, or both, whose chunks are taken in `order`.
+void add_chunk_order(Trials& trials, const ChunkOrder& order, const std::string& look_at,
+                     const std::function<std::string(const char* of)>& cause) {
+  const auto add = [&](const char* of, bool of_k, bool of_v) {
+    trials.add("swizzle", cause(of), look_at, [=](Recipe& r, const RowEvaluator&) {
+      if (of_k) r.k_chunks = order;
+      if (of_v) r.v_chunks = order;
+    });
   };
+  const bool k = fits(trials.problem.k, order.stored), v = fits(trials.problem.v, order.stored);
+  if (k) add("K", true, false);
+  if (v) add("V", false, true);
+  if (k && v) add("K and V", true, true);
+}
+
+std::string row_bits(int shift, std::int64_t mask) {
+  return shift == 0 ? fmt::format("(row & {})", mask) : fmt::format("(row >> {} & {})", shift, mask);
+}
+
+constexpr const char* kExclusiveOr =
+    "the swizzle mode of the tensor map, and the XOR of the address that reads shared memory";
+
+// A swizzle that the reader undoes with the wrong bits of the row. Example: the 128-byte swizzle stores chunk c of row
+// r at c ^ (r & 7).
+void add_other_row_bits(Trials& trials, SwizzleMode mode) {
+  const std::int64_t all = bytes(mode) / kChunkBytes - 1;  // bits of a chunk's number
+  const int correct = mode == SwizzleMode::b128 ? 0 : mode == SwizzleMode::b64 ? 1 : 2;
+  for (const int shift : {0, 1, 2, 3}) {
+    for (std::int64_t mask = all; mask > 0; mask /= 2) {
+      if (shift == correct && mask == all) continue;
+      add_chunk_order(trials, {mode, shift, mask}, kExclusiveOr, [=](const char* of) {
+        return fmt::format(
+            "chunks of {} are read at chunk ^ {} instead of chunk ^ {}, where the {}-byte swizzle puts them", of,
+            row_bits(shift, mask), row_bits(correct, all), bytes(mode));
+      });
+    }
+  }
+  const std::int64_t period = 8 * bytes(mode);
+  for (std::int64_t past = 128; past < period; past += 128) {
+    add_chunk_order(trials, {mode, correct, all, past / bytes(mode)},
+                    "the alignment of the tile in shared memory: the swizzle takes the bits of the address",
+                    [=](const char* of) {
+                      return fmt::format(
+                          "the tile of {} begins {} bytes after a multiple of {}, and the reader's XOR "
+                          "counts rows from its beginning",
+                          of, past, period);
+                    });
+  }
+}
+
+// A swizzle that the reader does not undo, or undoes wrongly. The latter for the widest one that a row allows, which
+// kernels use.
+void add_swizzles(Trials& trials) {
+  bool widest = true;
   for (const SwizzleMode mode : {SwizzleMode::b128, SwizzleMode::b64, SwizzleMode::b32}) {
-    const bool k = fits(trials.problem.k, mode), v = fits(trials.problem.v, mode);
-    const auto add = [&](const char* of, bool of_k, bool of_v) {
-      trials.add("swizzle",
-                 fmt::format("the 16-byte chunks of {} are not where the {}-byte swizzle puts them", of, bytes(mode)),
-                 "the swizzle mode of the tensor map, and the XOR of the address that reads shared memory",
-                 [=](Recipe& r, const RowEvaluator&) {
-                   if (of_k) r.k_swizzle = mode;
-                   if (of_v) r.v_swizzle = mode;
-                 });
-    };
-    if (k) add("K", true, false);
-    if (v) add("V", false, true);
-    if (k && v) add("K and V", true, true);
+    if (!fits(trials.problem.k, mode) && !fits(trials.problem.v, mode)) continue;
+    add_chunk_order(trials, {.stored = mode}, kExclusiveOr, [mode](const char* of) {
+      return fmt::format("the 16-byte chunks of {} are not where the {}-byte swizzle puts them", of, bytes(mode));
+    });
+    if (std::exchange(widest, false)) add_other_row_bits(trials, mode);
   }
 }
 
@@ -153,12 +199,15 @@ void add_tiles(Trials& trials) {
 
 void add_transposed(Trials& trials) {
   const auto add = [&](const char* of, bool of_k, bool of_v) {
-    trials.add("squares_transposed", fmt::format("squares of 8 keys and 8 elements of {} are transposed", of),
-               "ldmatrix with .trans and without: V takes the one that K does not",
-               [=](Recipe& r, const RowEvaluator&) {
-                 r.k_transposed = of_k;
-                 r.v_transposed = of_v;
-               });
+    for (const bool zeros : {false, true}) {
+      trials.add("squares_transposed", fmt::format("squares of 8 keys and 8 elements of {} are transposed", of),
+                 "ldmatrix with .trans and without: V takes the one that K does not",
+                 [=](Recipe& r, const RowEvaluator&) {
+                   r.k_transposed = of_k;
+                   r.v_transposed = of_v;
+                   r.zeros_past_end = zeros;
+                 });
+    }
   };
   const bool k = trials.problem.k.head_size % 8 == 0, v = trials.problem.v.head_size % 8 == 0;
   if (v) add("V", false, true);

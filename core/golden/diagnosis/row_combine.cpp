@@ -46,13 +46,13 @@ struct RunningSoftmax {
     if (output) scale_output(factor);
     maximum = to;
   }
-  // Adds the part of another warp. Without a common maximum both keep their weights.
-  void merge(RunningSoftmax other, bool common_maximum) {
+  // Adds the part of another warp. Where `output` or `total` is false, both keep their weights.
+  void merge(RunningSoftmax other, bool output, bool total) {
     if (std::isinf(other.maximum)) return;
-    if (common_maximum) {
+    if (output || total) {
       const double to = std::max(maximum, other.maximum);
-      rescale(to);
-      other.rescale(to);
+      rescale(to, output, total);
+      other.rescale(to, output, total);
     }
     sum += other.sum;
     for (std::size_t d = 0; d < o.size(); ++d) {
@@ -154,8 +154,10 @@ double lse_of(const Recipe& recipe, const RunningSoftmax& total) {
     case StoredLse::correct:
     case StoredLse::mean_of_splits:  // of one split
     case StoredLse::maximum_and_count:
-    case StoredLse::maximum_twice:  // of one split: largest_split_lse is added
-    case StoredLse::mixed_bases:    // mixed_lse replaces it
+    case StoredLse::maximum_twice:    // of one split: largest_split_lse is added
+    case StoredLse::largest_maximum:  // `total` has it
+    case StoredLse::first_lane:       // divide_by_lane_sums and mixed_lse replace it
+    case StoredLse::mixed_bases:
       break;
     case StoredLse::other_base:
       return natural * (recipe.lse_base == attention::LseBase::two ? 1.0 : std::numbers::log2e);
@@ -239,6 +241,27 @@ double size_of_distinct(std::span<const double> weights, std::span<const std::si
     squares += together * together;
   }
   return std::sqrt(squares);
+}
+
+// The sums of Recipe::lane_sums in place of the sum of all keys.
+void divide_by_lane_sums(const Recipe& recipe, const RowEvaluator::Terms& terms, const RunningSoftmax& total,
+                         RowValue& row) {
+  const Recipe::LaneSums& lanes = recipe.lane_sums;
+  const auto lane = [&](std::int64_t x) { return static_cast<std::size_t>(x % lanes.period / lanes.run); };
+  std::vector<double> sums(static_cast<std::size_t>(lanes.period / lanes.run));
+  for (std::size_t i = 0; i < terms.scores.size(); ++i) {
+    const KeyRead& key = recipe.keys[i];
+    sums[lane(key.position)] += key.weight * std::exp(terms.scores[i] - total.maximum);
+  }
+  for (std::size_t d = 0; d < row.o.size(); ++d) {
+    const double sum = sums[lane(static_cast<std::int64_t>(d))], factor = total.sum / sum;
+    row.o[d] = total.o[d] / sum;
+    row.a1[d] *= factor;
+    row.a2[d] *= factor;
+  }
+  if (recipe.stored_lse == StoredLse::first_lane) {
+    row.terms.lse = (total.maximum + std::log(sums[0])) * to_stored_lse(recipe);
+  }
 }
 
 // Largest natural lse of splits of `recipe.split` keys.
@@ -376,15 +399,22 @@ RowValue RowEvaluator::combine(const Recipe& recipe, const Terms& terms, RowValu
     return row;
   }
   RunningSoftmax total = tiles.part(0);
-  for (std::int64_t part = 1; part < recipe.parts; ++part) {
-    total.merge(tiles.part(part), recipe.combine != Combine::without_common_maximum);
+  const bool sums_alike = recipe.combine != Combine::without_common_maximum;
+  const bool outputs_alike = sums_alike && recipe.combine != Combine::output_without_common_maximum;
+  double largest = total.maximum;
+  for (std::int64_t part = 1; part < recipe.parts && part * tiles.tile() < tiles.keys(); ++part) {
+    RunningSoftmax other = tiles.part(part);
+    largest = std::max(largest, other.maximum);
+    total.merge(std::move(other), outputs_alike, sums_alike);
   }
+  if (recipe.stored_lse == StoredLse::largest_maximum) total.maximum = largest;
   if (recipe.sink && recipe.sink_joins == SinkJoins::after) {
     total.rescale(std::max(total.maximum, *recipe.sink));
     total.sum += std::exp(*recipe.sink - total.maximum);
   }
   set_output(row, total, recipe.normalized ? total.sum : 1.0);
   row.terms.lse = lse_of(recipe, total);
+  if (recipe.lane_sums.period > 0) divide_by_lane_sums(recipe, terms, total, row);
   if (recipe.stored_lse == StoredLse::maximum_twice) {
     row.terms.lse += largest_split_lse(recipe, terms) * to_stored_lse(recipe);
   }

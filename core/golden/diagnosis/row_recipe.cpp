@@ -47,16 +47,16 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
-// The elements of a row in the order in which TMA writes them: row `number` of boxes as wide as the swizzle, each at a
-// multiple of 1,024 bytes. The row has whole boxes.
-void swizzle(SwizzleMode mode, DType dtype, std::int64_t number, std::span<double> row) {
-  if (mode == SwizzleMode::none) return;
-  const Swizzle place = make_swizzle(dtype, mode);
-  const std::int64_t width = swizzle_granularity(dtype, mode), start = number * width;
-  const std::int64_t chunk = kChunkBytes / size_of(dtype);
+// The elements of a row in the order in which they are read: row `number` of boxes as wide as the swizzle. The row has
+// whole boxes.
+void order_chunks(const ChunkOrder& order, DType dtype, std::int64_t number, std::span<double> row) {
+  if (order.stored == SwizzleMode::none) return;
+  const Swizzle place = make_swizzle(dtype, order.stored);
+  const std::int64_t width = swizzle_granularity(dtype, order.stored), start = (number + order.first_row) * width;
+  const std::int64_t chunk = kChunkBytes / size_of(dtype), read = ((number >> order.shift) & order.mask) * chunk;
   for (std::int64_t d = 0; d < std::ssize(row); d += chunk) {
-    const std::int64_t from = d / width * width + place(start + d % width) - start;
-    // A swizzle of a swizzle is the stored order: it exchanges chunks in pairs.
+    const std::int64_t from = d / width * width + place(start + (d % width ^ read)) - start;
+    // An XOR with one number: it exchanges chunks in pairs.
     if (from > d) std::swap_ranges(row.begin() + d, row.begin() + d + chunk, row.begin() + from);
   }
 }
@@ -356,6 +356,10 @@ bool RowEvaluator::read_transposed(const PagedRows& rows, const KeyRead& key, co
     squares.rows.resize(row.size() * at(side));
     for (std::int64_t i = 0; i < side; ++i) {
       const std::span<double> other = std::span(squares.rows).subspan(at(i) * row.size(), row.size());
+      if (recipe.zeros_past_end && first + i >= problem_.keys(sequence_)) {
+        std::ranges::fill(other, 0.0);
+        continue;
+      }
       squares.known = decode(problem_, pool_, rows, key_of(problem_, sequence_, first + i), -1, 0, recipe, head, other);
       if (!squares.known) break;
     }
@@ -381,7 +385,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   const bool base = same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
                     recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
                     recipe.k_dims == DimOrder::stored && !recipe.rotary && !recipe.fnuz && recipe.scale_vector == 1 &&
-                    recipe.k_rotation == 0 && recipe.k_used == 0 && recipe.k_swizzle == SwizzleMode::none &&
+                    recipe.k_rotation == 0 && recipe.k_used == 0 && recipe.k_chunks.stored == SwizzleMode::none &&
                     !recipe.k_transposed && has_base_scores();
   terms.scores.assign(recipe.keys.size(), 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
@@ -400,7 +404,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
       return;
     }
     reorder(recipe.k_dims, row);
-    swizzle(recipe.k_swizzle, rows.dtype, key.position, row);
+    order_chunks(recipe.k_chunks, rows.dtype, key.position, row);
     if (recipe.rotary && recipe.rotary->key) rotator->rotate(key.position, row);
     // Element d of q meets element (d + rotation) % dims of K.
     const std::size_t rotation = at(recipe.k_rotation), used = recipe.k_used > 0 ? at(recipe.k_used) : dims;
@@ -414,7 +418,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
 void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   const std::size_t dims = at(dims_);
   const bool as_stored =
-      recipe.v_dims == DimOrder::stored && recipe.v_swizzle == SwizzleMode::none && !recipe.v_transposed;
+      recipe.v_dims == DimOrder::stored && recipe.v_chunks.stored == SwizzleMode::none && !recipe.v_transposed;
   const bool base = same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head && as_stored && !recipe.fnuz &&
                     recipe.scale_vector == 1 && has_base_values();
   const std::vector<double>& own = zeros_.empty() ? zeros_ = std::vector<double>(dims) : zeros_;
@@ -447,7 +451,7 @@ void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
     }
     if (!as_stored) {
       reorder(recipe.v_dims, whole);
-      swizzle(recipe.v_swizzle, rows.dtype, key.position, whole);
+      order_chunks(recipe.v_chunks, rows.dtype, key.position, whole);
       std::copy_n(whole.begin(), dims, value.begin());
     }
     terms.values[rest[n]] = value.data();

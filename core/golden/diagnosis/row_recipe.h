@@ -45,12 +45,13 @@ struct KeyRead {
 // How partial results over tiles or splits of the keys are combined. `online` is correct.
 enum class Combine : std::uint8_t {
   online,
-  without_rescaling,         // the running output and sum are not rescaled when the running maximum rises
-  output_without_rescaling,  // only the running output is not
-  sum_without_rescaling,     // only the running sum is not
-  without_common_maximum,    // parts are added, each with weights relative to a separate maximum
-  mean,                      // the outputs of the splits are averaged
-  other_base,                // splits are merged with 2^lse of a natural lse, or with e^lse of a base-2 lse
+  without_rescaling,              // the running output and sum are not rescaled when the running maximum rises
+  output_without_rescaling,       // only the running output is not
+  sum_without_rescaling,          // only the running sum is not
+  without_common_maximum,         // parts are added, each with weights relative to a separate maximum
+  output_without_common_maximum,  // the outputs of the parts are, their sums are not
+  mean,                           // the outputs of the splits are averaged
+  other_base,                     // splits are merged with 2^lse of a natural lse, or with e^lse of a base-2 lse
 };
 
 // When the sink joins a running maximum and sum that are never rescaled.
@@ -65,6 +66,8 @@ enum class StoredLse : std::uint8_t {
   mean_of_splits,
   maximum_and_count,  // of the splits: largest lse + log(number of splits)
   maximum_twice,      // largest lse of the splits + lse
+  largest_maximum,    // of parts without a common maximum: the largest of their maxima + log(sum). `correct`: the first
+  first_lane,         // of Recipe::lane_sums: maximum + log(sum of lane 0)
   mixed_bases,        // maximum * lse_maximum + log(sum) * lse_sum
 };
 
@@ -75,6 +78,17 @@ struct Rotary {
   double base = 10000;       // theta
   bool interleaved = false;  // pairs (2i, 2i + 1) instead of (i, i + D / 2)
   bool query = false, key = false;
+};
+
+// Shared memory: this swizzle mode of TMA puts the 16-byte chunks of a row where row r + first_row of an aligned tile
+// has them, and chunk c of row r is read at c ^ ((r >> shift) & mask). Example: bf16, b128, mask 0, the key at position
+// 3: elements 0 to 7 are the stored elements 24 to 31. With mask 1, chunk 0 is read at 1 and is chunk 1 ^ 3: elements
+// 16 to 23.
+struct ChunkOrder {
+  SwizzleMode stored = SwizzleMode::none;
+  int shift = 0;
+  std::int64_t mask = 0;
+  std::int64_t first_row = 0;  // the tile begins so many rows after a multiple of 1,024 bytes
 };
 
 struct Recipe {
@@ -93,11 +107,10 @@ struct Recipe {
   double extra_denominator = 0;  // logits of 0 that join the denominator: splits without keys
   DimOrder k_dims = DimOrder::stored;
   DimOrder v_dims = DimOrder::stored;
-  // Shared memory: the 16-byte chunks of a row of K or V are taken in the order of this swizzle mode of TMA. Example:
-  // bf16, b128, the key at position 3: elements 0 to 7 are the stored elements 24 to 31.
-  SwizzleMode k_swizzle = SwizzleMode::none, v_swizzle = SwizzleMode::none;
+  ChunkOrder k_chunks, v_chunks;
   // Squares of 8 keys and 8 elements are read with their axes exchanged: element 3 of key 9 is element 1 of key 11.
   bool k_transposed = false, v_transposed = false;
+  bool zeros_past_end = false;  // of transposed squares: rows past the end of the sequence are zeros, not as stored
   std::int64_t k_rotation = 0;  // element d of q meets element (d + k_rotation) % head size of K
   std::int64_t k_used = 0;      // elements of q and K that a score has; 0: all
   bool fnuz = false;            // fp8 elements are decoded as e4m3fnuz or e5m2fnuz
@@ -109,6 +122,12 @@ struct Recipe {
   std::int64_t parts = 1;
   std::int64_t scale_vector = 1;  // elements that the kernel multiplies by the scale of the first of them
   bool normalized = true;         // false: o is not divided by the sum
+  // Lanes that do not add their sums: element d of o is divided by the sum of the keys t with lane(t) = lane(d), where
+  // lane(x) = x % period / run. Example: period 8, run 2, as in the results of mma: elements 2 and 3 by the sum of keys
+  // 2, 3, 10, 11, ...
+  struct LaneSums {
+    std::int64_t period = 0, run = 1;  // period 0: the lanes add their sums
+  } lane_sums;
   attention::LseBase lse_base = attention::LseBase::natural;
   attention::EmptyRow empty_row = attention::EmptyRow::minus_infinity;
   StoredLse stored_lse = StoredLse::correct;
@@ -183,7 +202,8 @@ class RowEvaluator {
   void read_values(const Recipe& recipe, Terms& terms) const;
   [[nodiscard]] Terms scores(const Recipe& recipe) const;
   // Row of `key` where squares of 8 keys and 8 elements have their axes exchanged. Slots past the end of the sequence
-  // are read as they are stored. False: a row outside the pool. `squares` keeps the 8 rows from key to key.
+  // are read as they are stored, or as zeros. False: a row outside the pool. `squares` keeps the 8 rows from key to
+  // key.
   struct Squares {
     std::int64_t first = -1;   // position of the first key
     std::vector<double> rows;  // [8, elements]

@@ -41,6 +41,18 @@ std::string passed_text(const Exec& exec, const WarpViews& warp, int lane, const
       sync.complete - 1, barrier);
 }
 
+// Whether `before` is a cp.async that its own thread has not waited for, which no barrier of threads can order; else empty.
+std::string unwaited_text(HappensBefore& order, const WarpViews& warp, int lane, const Mark& before, int other) {
+  if (!is_copy(before.actor) || warp.last_sync(lane).mbarrier != 0) return {};
+  const ActorKey copy = before.actor + static_cast<ActorKey>(other);
+  const int thread = thread_of(copy);
+  const WarpViews& issuer = order.warp(actor_key(cta_of(copy), static_cast<std::uint32_t>(thread)));
+  if (issuer.is_ordered(thread % kLanes, copy, before.step)) return {};
+  const bool own = copy - kCopiesOf == warp.thread(lane);
+  return fmt::format("thread {} has not waited for this copy: cp.async.wait_group or wait_all has to come {}", thread,
+                     own ? "first" : "before the barrier");
+}
+
 // Two lanes of a warp have met between their accesses.
 std::string met_text(const Exec& exec, std::int32_t pc) {
   return fmt::format(
@@ -187,7 +199,10 @@ void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& befo
   Report r = race(who.exec, who.cluster, kind, address, before, other, now, lane);
   r.severity = severity;
   r.message = met >= 0 ? met_text(who.exec, met) : order_text(who.exec, who.warp, lane);
-  if (met < 0) r.hint = passed_text(who.exec, who.warp, lane, before);
+  if (met < 0) {
+    r.hint = passed_text(who.exec, who.warp, lane, before);
+    if (r.hint.empty()) r.hint = unwaited_text(who.cluster.order, who.warp, lane, before, other);
+  }
   if (kind == ReportKind::same_value) r.message += "; both copy the same bytes";
   Exec exec = who.exec;
   static_cast<void>(report(exec, std::move(r)));

@@ -68,6 +68,11 @@ std::string owed_bytes(const Launch& launch, const Cta& cta, std::uint64_t offse
   return fmt::format("{} bytes landed without an expect_tx, and no pending arrival can add one: {}", -b.tx,
                      state_of(launch, cta, offset, b));
 }
+constexpr const char* kArrivalsHint = "one arrival too many: see who arrives, and the count of mbarrier.init";
+constexpr const char* kRefilledHint =
+    "the phase has all its arrivals and waits for the bytes of its copies: a stage that is filled again too early, "
+    "before "
+    "its readers have released it, or one arrival too many";
 constexpr const char* kExpectHint = "announce every copy's bytes with mbarrier.arrive.expect_tx";
 
 // Data shared by the handlers, for one lane.
@@ -112,7 +117,7 @@ Flow arrive_at(const Site& s, std::int64_t count, bool drops, bool may_complete)
     return s.wrong(ReportKind::mbar_underflow,
                    count == b.pending ? fmt::format("arrive.noComplete of {} would complete the phase: {}", count, of)
                                       : fmt::format("an arrival of {} at {}", count, of),
-                   "one arrival too many: see who arrives, and the count of mbarrier.init");
+                   b.pending == 0 && b.tx > 0 ? kRefilledHint : kArrivalsHint);
   }
   tell(s.launch(), *s.at.cta, &s.exec, s.lane, MbarrierEvent::arrive, s.at.offset, count, s.order, s.scope);
   b.remember(thread_of(s.exec, s.lane), pc_of(s.exec, s.op));
@@ -428,8 +433,7 @@ void arrive_by_engine(Launch& launch, Cta& cta, std::uint64_t offset, const Asyn
   b.remember(op.thread, op.pc);
   if (!b.arrive(1)) {
     engine_fault(launch, cta, op, ReportKind::mbar_underflow,
-                 fmt::format("an arrival of 1 at {}", state_of(launch, cta, offset, b)),
-                 "one arrival too many: see who arrives, and the count of mbarrier.init", at);
+                 fmt::format("an arrival of 1 at {}", state_of(launch, cta, offset, b)), kArrivalsHint, at);
     return;
   }
   tell(launch, cta, nullptr, 0, MbarrierEvent::arrive, offset, 1, Order::release, Scope::cta);

@@ -21,18 +21,6 @@ namespace {
 constexpr std::size_t kMostLines = 40;  // waiting lane groups printed in one report
 constexpr int kMostHot = 3;             // branches printed in a RUNAWAY report
 
-// "shared 0x00400" or "full + 8": a barrier in shared memory, named by the variable that contains it.
-std::string barrier_name(const Launch& launch, std::uint64_t address) {
-  const std::uint64_t offset = address & 0xffffff;
-  for (const auto& [variable, at] : launch.layout->shared) {
-    const Variable& v = launch.program->module->variables[static_cast<std::size_t>(variable)];
-    const auto from = static_cast<std::uint64_t>(at);
-    if (v.bytes == 0 || offset < from || offset >= from + static_cast<std::uint64_t>(v.bytes)) continue;
-    return fmt::format("{} + {}", v.name, offset - from);
-  }
-  return fmt::format("shared 0x{:05x}", offset);
-}
-
 std::string place(const Launch& launch, std::int32_t pc) {
   const Statement& s = launch.program->statement(pc);
   return fmt::format("{} at {} (line {})", launch.program->text(pc), launch.program->source_text(pc), s.at.line);
@@ -82,7 +70,7 @@ std::string named_barrier_text(const Launch& launch, const Cta& cta, const LaneG
 
 // "full + 8: parity 0, phase 2, pending 1 of 4, tx -64", and the arrivals. `asked`: "parity 0, " or nothing.
 std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t address, const std::string& asked) {
-  const std::string name = barrier_name(launch, address);
+  const std::string name = place_name(name_address(launch, Space::shared, address, 8));
   const auto at = cta.mbarriers.find(address & 0xffffff);
   if (at == cta.mbarriers.end()) return fmt::format("mbarrier {}: it no longer exists", name);
   const Mbarrier& m = at->second;

@@ -199,7 +199,7 @@ TEST(Hypotheses, OfOneSlotConfuseNoSlots) {
     c.problem.key_lengths = c.lengths;
   };
   const Names lost = names_of(causes_after(one));
-  for (const char* name : {"head_and_slot_axes", "last_page_of_zeros", "slot_off_by_one"}) {
+  for (const char* name : {"block_as_row", "head_and_slot_axes", "last_page_of_zeros", "slot_off_by_one"}) {
     EXPECT_THAT(lost, Not(Contains(name)));
   }
   EXPECT_THAT(causes_after(one), Not(Contains(HasSubstr("slot axis"))));
@@ -309,7 +309,53 @@ TEST(Hypotheses, OfScalesThatOneSideHasConcernThisSide) {
               c.problem.v.scales += 64;
             }),
             (Names{"k_and_v_scales_exchanged", "k_scales_missing", "k_scales_of_v", "scale_granularity",
-                   "scales_missing", "v_scales_missing", "v_scales_of_k"}));
+                   "scale_of_other_head", "scales_missing", "v_scales_missing", "v_scales_of_k"}));
+}
+
+// The index of a scale can be another head's only where scales differ by head.
+TEST(Hypotheses, OfScalesOfHeadsNameTheIndicesThatDiffer) {
+  const auto of_heads = [](const std::function<void(Case&)>& change) {
+    std::vector<std::string> found;
+    for (const std::string& cause : causes_after([&](Case& c) {
+           c.give_scales(c.problem.k, 16);
+           c.give_scales(c.problem.v, 16);
+           change(c);
+         })) {
+      if (cause.starts_with("scale_of_other_head: ")) found.push_back(cause.substr(21));
+    }
+    return found;
+  };
+  const std::string of_group = "h % KV heads instead of h / group", of_sequence = "b % KV heads for sequence b";
+  EXPECT_THAT(of_heads([](Case&) {}),
+              testing::UnorderedElementsAre("the scales are those of KV head " + of_group,
+                                            "the scales of K are those of KV head " + of_group,
+                                            "the scales of V are those of KV head " + of_group,
+                                            HasSubstr("the scales are those of KV head " + of_sequence),
+                                            HasSubstr("the scales of K are those of KV head " + of_sequence),
+                                            HasSubstr("the scales of V are those of KV head " + of_sequence)));
+  EXPECT_THAT(of_heads([](Case& c) { c.problem.query_heads = 2; }), Not(Contains(HasSubstr(of_group))));
+  EXPECT_THAT(of_heads([](Case& c) { c.problem.batch = 1; }), Not(Contains(HasSubstr(of_sequence))));
+  EXPECT_THAT(of_heads([](Case& c) { c.problem.k.scale_head_stride = c.problem.v.scale_head_stride = 0; }),
+              testing::IsEmpty());
+}
+
+// A row of 64 bytes has the 64-byte swizzle at most, whose XOR has two bits of the row.
+TEST(Hypotheses, OfSwizzlesNameOtherBitsOfTheWidestOne) {
+  const auto wide = causes_after([](Case& c) { c.problem.k.head_size = c.problem.v.head_size = 32; });
+  EXPECT_THAT(wide, Contains(HasSubstr("chunk ^ (row & 3) instead of chunk ^ (row & 7), where the 128-byte swizzle")));
+  EXPECT_THAT(wide, Contains(HasSubstr("begins 896 bytes after a multiple of 1024")));
+  EXPECT_THAT(wide, Not(Contains(HasSubstr("instead of chunk ^ (row >> 1 & 3)"))));
+  const auto narrow = causes_after([](Case&) {});
+  EXPECT_THAT(narrow, Contains(HasSubstr("chunk ^ (row & 3) instead of chunk ^ (row >> 1 & 3), where the 64-byte")));
+  EXPECT_THAT(narrow, Contains(HasSubstr("begins 384 bytes after a multiple of 512")));
+  EXPECT_THAT(narrow, Not(Contains(HasSubstr("begins 512 bytes"))));
+}
+
+// With a sink it is not known which lanes add it.
+TEST(Hypotheses, OfLaneSumsNeedNoSinks) {
+  const std::vector<double> sinks(4);
+  EXPECT_THAT(names_of(causes_after([](Case&) {})), Contains("lane_sums"));
+  EXPECT_THAT(names_of(causes_after([&](Case& c) { c.problem.options.sinks = sinks; })), Not(Contains("lane_sums")));
 }
 
 // An axis that the scales do not have cannot be confused, and neither can vectors that the scales' groups hold whole.

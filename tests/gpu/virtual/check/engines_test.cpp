@@ -9,6 +9,7 @@
 namespace kvscope::ptx::test::engines_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -104,7 +105,21 @@ TEST(CpAsync, TheIssuerMustWaitForItsCopy) {
             "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
             "  write  cp.async of thread 0                             k.ptx:1\n"
             "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:4\n"
-            "  no order between them; thread 0 has not synchronized since it began");
+            "  no order between them; thread 0 has not synchronized since it began\n"
+            "  thread 0 has not waited for this copy: cp.async.wait_group or wait_all has to come first");
+}
+
+// A barrier is there: a report that named only the last synchronization would send its reader to look for another one.
+TEST(CpAsync, AReportTellsAMissingWaitFromAMissingBarrier) {
+  const auto text = [](const char* order) {
+    return watch({.body = std::string(kCopyIn) + order + "\nxor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];"}).text;
+  };
+  EXPECT_THAT(
+      text("bar.sync 0;"),
+      AllOf(HasSubstr("thread 32 last synchronized at k.ptx:2 (barrier)"),
+            HasSubstr("thread 33 has not waited for this copy: cp.async.wait_group or wait_all has to come before "
+                      "the barrier")));
+  EXPECT_THAT(text("cp.async.wait_all;"), Not(HasSubstr("has not waited")));
 }
 
 TEST(CpAsync, WaitGroupOneDoesNotWaitForTheNewestGroup) {
@@ -218,23 +233,26 @@ TEST(BulkLoad, AWaitForAnotherPhaseIsExplained) {
            label + ";\n";
   };
   const std::string load = "ld.shared.u32 %r9, [%r3];\n", again = "bar.sync 0;\n" + bulk_load();
-  const Seen new_barrier = watch({.body = kInit + bulk_load() + wait_for("A", "1") + load + wait_for("W", "0"), .threads = 32});
-  EXPECT_EQ(new_barrier.text,
-            "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
-            "  write  bulk load, mbarrier m + 0 issued by thread 0     k.ptx:3\n"
-            "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:6\n"
-            "  no order between them; thread 0 last synchronized at k.ptx:4 (mbarrier wait)\n"
-            "  this wait returned before any phase of mbarrier m + 0 was complete: a new barrier lets a wait for parity 1 "
-            "pass\n"
-            "  wait for parity 0 first");
+  const Seen new_barrier =
+      watch({.body = kInit + bulk_load() + wait_for("A", "1") + load + wait_for("W", "0"), .threads = 32});
+  EXPECT_EQ(
+      new_barrier.text,
+      "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
+      "  write  bulk load, mbarrier m + 0 issued by thread 0     k.ptx:3\n"
+      "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:6\n"
+      "  no order between them; thread 0 last synchronized at k.ptx:4 (mbarrier wait)\n"
+      "  this wait returned before any phase of mbarrier m + 0 was complete: a new barrier lets a wait for parity 1 "
+      "pass\n"
+      "  wait for parity 0 first");
   // The second tile is waited for as the first was.
-  const Seen old_phase = watch({.body = kInit + bulk_load() + wait_for("A", "0") + load + again + wait_for("B", "0") +
-                                        load + wait_for("W", "1"),
-                                .threads = 32});
-  EXPECT_THAT(old_phase.text,
-              HasSubstr("\n  this wait returned on phase 0 of mbarrier m + 0, which does not include the copy\n"
-                        "  check the parity of the wait, the bytes of expect_tx, and that the copy begins after the last "
-                        "use of its target"));
+  const Seen old_phase = watch(
+      {.body = kInit + bulk_load() + wait_for("A", "0") + load + again + wait_for("B", "0") + load + wait_for("W", "1"),
+       .threads = 32});
+  EXPECT_THAT(
+      old_phase.text,
+      HasSubstr("\n  this wait returned on phase 0 of mbarrier m + 0, which does not include the copy\n"
+                "  check the parity of the wait, the bytes of expect_tx, and that the copy begins after the last "
+                "use of its target"));
   EXPECT_THAT(watch_all({.body = kInit + bulk_load() + wait_for("A", "0") + load + again + wait_for("B", "1") + load}),
               IsEmpty());
   // A wait for another barrier, and no wait, have no phase to explain.

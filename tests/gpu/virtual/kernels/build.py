@@ -21,7 +21,7 @@ from build_ptx import differences, find_nvcc, write_ptx  # noqa: E402
 
 # Kernels that are also built for the compiler's other dialect: registers, moves and pointers are written differently.
 BOTH = ['atomics', 'elementwise', 'reduce', 'ring', 'transpose', 'warp']
-ONE = ['calls', 'cluster', 'convert', 'decode', 'decode_bugs', 'grid', 'host_calls', 'library_barrier', 'paged_tile', 'plain', 'qk', 'qk_bugs',
+ONE = ['attention_faults', 'calls', 'cluster', 'convert', 'decode', 'decode_bugs', 'grid', 'host_calls', 'library_barrier', 'paged_tile', 'plain', 'qk', 'qk_bugs',
        'small_bugs', 'store', 'sync', 'tensor_load', 'wgmma', 'wild']
 
 

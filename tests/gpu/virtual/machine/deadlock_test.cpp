@@ -56,6 +56,17 @@ TEST(Deadlock, AnMbarrierReportsItsPlacePhaseAndMissingArrivals) {
   }
 }
 
+// nvcc declares a shared variable of a kernel under a mangled name.
+TEST(Deadlock, AnMbarrierHasTheNameOfItsVariableInTheSource) {
+  const Report r = report({.body = R"(.shared .align 8 .b64 _ZZ1kPiE4full;
+    setp.eq.u32 %p1, %r0, 0;
+    @%p1 mbarrier.init.shared.b64 [_ZZ1kPiE4full], 12; bar.warp.sync 0xffffffff;
+    W: mbarrier.try_wait.parity.shared.b64 %p3, [_ZZ1kPiE4full], 0;
+    @!%p3 bra W;)"},
+                          ReportKind::deadlock);
+  EXPECT_THAT(r.message, HasSubstr("mbarrier full + 0: parity 0, phase 0, pending 12 of 12, tx 0"));
+}
+
 TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   const std::string copy =
       "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+64], [%rd1], 32, [s+8];\n";

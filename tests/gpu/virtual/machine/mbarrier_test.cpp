@@ -11,7 +11,9 @@ namespace kvscope::ptx::test::mbarrier_test {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 struct Step {
   char what;  // e expect_tx, a arrive, c complete_tx
@@ -229,6 +231,20 @@ TEST(MbarrierReports, EachIsToTheLetter) {
                   "NO_MBARRIER mbarrier.init of s + 8 with count 0: 1 to 1048575",
                   "MISALIGNED 8-byte access at shared 0x00414 (s + 20): not a multiple of 8",
                   "MBAR_TX 16 bytes arrived at s + 0 that no thread announced (tx -16, phase 0)"));
+}
+
+// A producer that does not wait for its readers arrives while the copies of the stage are under way.
+TEST(MbarrierReports, AnArrivalBeforeTheBytesHaveLandedNamesTheRefilledStage) {
+  const auto hint = [](const char* arrivals) {
+    const Ran ran =
+        run({.body = std::string("mov.u32 %r1, s;\nmbarrier.init.shared.b64 [%r1], 1;\n") + arrivals, .threads = 1});
+    return ran.result.reports.empty() ? "" : ran.result.reports.front().hint;
+  };
+  EXPECT_THAT(
+      hint("mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 256; mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 256;"),
+      HasSubstr("a stage that is filled again too early"));
+  EXPECT_THAT(hint("mbarrier.arrive.shared.b64 _, [%r1], 2;"),
+              StartsWith("one arrival too many: see who arrives, and the count of mbarrier.init"));
 }
 
 TEST(MbarrierReports, ATokenOfLongAgoIsReported) {
