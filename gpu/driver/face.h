@@ -1,17 +1,20 @@
-// How a function of libcudart enters the runtime: lock, count the call, convert exceptions to a status, remember the status
-// for cudaGetLastError.
+// How a function of libcudart enters the runtime: lock, count the call, reject null outputs, convert exceptions to a status,
+// remember the status for cudaGetLastError.
 //
-//   KVSCOPE_CUDA int cudaFree(void* pointer) {
-//     return enter("cudaFree", KVSCOPE_CALLER, [&](Runtime& r) { return r.release(...); });
+//   KVSCOPE_CUDA int cudaGetDevice(int* device) {
+//     return enter("cudaGetDevice", KVSCOPE_CALLER, {device}, [&](Runtime&) { return *device = 0, kSuccess; });
 //   }
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "gpu/driver/runtime.h"
@@ -31,15 +34,23 @@ namespace kvscope::driver {
 // Of this thread, for cudaGetLastError.
 [[nodiscard]] Status& last_status();
 
+// The pointers that a function writes through. If one is null, the call returns cudaErrorInvalidValue and `work` does not run. An
+// optional output is not in the list. Held by tests/gpu/driver/null_outputs_test.py.
+using Outputs = std::initializer_list<const void*>;
+
+inline bool has_null(Outputs outputs) {
+  return std::find(outputs.begin(), outputs.end(), nullptr) != outputs.end();
+}
+
 // A call that a kernel's failure does not affect: `work` runs even if the sticky status is set.
 template <class Work>
-Status enter_always(const char* function, const void* caller, Work&& work) {
+Status enter_always(const char* function, const void* caller, Outputs outputs, Work&& work) {
   Runtime& r = runtime();
   const std::lock_guard lock(r.mutex);
   r.call = {.ordinal = ++r.calls, .function = function, .detail = {}, .caller = caller};
   Status status = kUnknown;
   try {
-    status = work(r);
+    status = has_null(outputs) ? kInvalidValue : work(r);
   } catch (const OverflowError&) {
     status = kOutOfMemory;
   } catch (const std::bad_alloc&) {
@@ -52,11 +63,20 @@ Status enter_always(const char* function, const void* caller, Work&& work) {
 }
 
 template <class Work>
-Status enter(const char* function, const void* caller, Work&& work) {
-  return enter_always(function, caller, [&](Runtime& r) {
+Status enter_always(const char* function, const void* caller, Work&& work) {
+  return enter_always(function, caller, {}, std::forward<Work>(work));
+}
+
+template <class Work>
+Status enter(const char* function, const void* caller, Outputs outputs, Work&& work) {
+  return enter_always(function, caller, outputs, [&](Runtime& r) {
     if (r.sticky != kSuccess) return r.sticky;
     return work(r);
   });
+}
+template <class Work>
+Status enter(const char* function, const void* caller, Work&& work) {
+  return enter(function, caller, {}, std::forward<Work>(work));
 }
 
 inline std::uint64_t address_of(const void* pointer) {

@@ -12,7 +12,6 @@ using Kinds = std::vector<MemoryKind>;
 constexpr std::size_t kPitchAlign = 512;  // [bytes] of cudaMallocPitch
 
 Status allocate(Runtime& r, MemoryKind kind, void** pointer, std::size_t bytes, unsigned flags = 0) {
-  if (pointer == nullptr) return kInvalidValue;
   *pointer = nullptr;
   if (bytes == 0) return kSuccess;
   std::uint64_t address = 0;
@@ -115,38 +114,36 @@ Status issue_symbol(Runtime& r, void* stream, const void* symbol, const void* ot
 // --- allocation ---
 
 KVSCOPE_CUDA int cudaMalloc(void** pointer, std::size_t bytes) {
-  return enter("cudaMalloc", KVSCOPE_CALLER,
+  return enter("cudaMalloc", KVSCOPE_CALLER, {pointer},
                [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
 }
 KVSCOPE_CUDA int cudaMallocAsync(void** pointer, std::size_t bytes, void*) {
-  return enter("cudaMallocAsync", KVSCOPE_CALLER,
+  return enter("cudaMallocAsync", KVSCOPE_CALLER, {pointer},
                [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
 }
 KVSCOPE_CUDA int cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, void*, void*) {
-  return enter("cudaMallocFromPoolAsync", KVSCOPE_CALLER,
+  return enter("cudaMallocFromPoolAsync", KVSCOPE_CALLER, {pointer},
                [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
 }
 KVSCOPE_CUDA int cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
-  return enter("cudaMallocManaged", KVSCOPE_CALLER,
+  return enter("cudaMallocManaged", KVSCOPE_CALLER, {pointer},
                [&](Runtime& r) { return allocate(r, MemoryKind::managed, pointer, bytes, flags); });
 }
 KVSCOPE_CUDA int cudaMallocHost(void** pointer, std::size_t bytes) {
-  return enter("cudaMallocHost", KVSCOPE_CALLER,
+  return enter("cudaMallocHost", KVSCOPE_CALLER, {pointer},
                [&](Runtime& r) { return allocate(r, MemoryKind::pinned, pointer, bytes); });
 }
 KVSCOPE_CUDA int cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
-  return enter("cudaHostAlloc", KVSCOPE_CALLER,
+  return enter("cudaHostAlloc", KVSCOPE_CALLER, {pointer},
                [&](Runtime& r) { return allocate(r, MemoryKind::pinned, pointer, bytes, flags); });
 }
 KVSCOPE_CUDA int cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
-  return enter("cudaMallocPitch", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (pitch == nullptr) return kInvalidValue;
+  return enter("cudaMallocPitch", KVSCOPE_CALLER, {pointer, pitch}, [&](Runtime& r) {
     return allocate_rows(r, pointer, *pitch, {.width = width, .height = height, .depth = 1});
   });
 }
 KVSCOPE_CUDA int cudaMalloc3D(PitchedPointer* out, Extent extent) {
-  return enter("cudaMalloc3D", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (out == nullptr) return kInvalidValue;
+  return enter("cudaMalloc3D", KVSCOPE_CALLER, {out}, [&](Runtime& r) {
     *out = {.pointer = nullptr, .pitch = 0, .x_size = extent.width, .y_size = extent.height};
     return allocate_rows(r, &out->pointer, out->pitch, extent);
   });
@@ -172,8 +169,7 @@ KVSCOPE_CUDA int cudaHostUnregister(void* pointer) {
   return enter("cudaHostUnregister", KVSCOPE_CALLER, [&](Runtime& r) { return r.unregister_host(pointer); });
 }
 KVSCOPE_CUDA int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
-  return enter("cudaHostGetDevicePointer", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (device == nullptr) return kInvalidValue;
+  return enter("cudaHostGetDevicePointer", KVSCOPE_CALLER, {device}, [&](Runtime& r) {
     for (const auto& [address, block] : r.blocks()) {
       if (block.freed.ordinal != 0 || block.host == nullptr || block.kind == MemoryKind::managed ||
           block.kind == MemoryKind::variable)
@@ -187,24 +183,22 @@ KVSCOPE_CUDA int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   });
 }
 KVSCOPE_CUDA int cudaHostGetFlags(unsigned* flags, void* host) {
-  return enter("cudaHostGetFlags", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaHostGetFlags", KVSCOPE_CALLER, {flags}, [&](Runtime& r) {
     const Block* const block = r.find_block(address_of(host));
-    if (flags == nullptr || block == nullptr || block->kind != MemoryKind::pinned) return kInvalidValue;
+    if (block == nullptr || block->kind != MemoryKind::pinned) return kInvalidValue;
     *flags = block->flags;
     return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  return enter("cudaMemGetInfo", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (free == nullptr || total == nullptr) return kInvalidValue;
+  return enter("cudaMemGetInfo", KVSCOPE_CALLER, {free, total}, [&](Runtime& r) {
     *free = static_cast<std::size_t>(r.engine().memory().room());
     *total = static_cast<std::size_t>(r.engine().options().memory);
     return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaPointerGetAttributes(PointerAttributes* out, const void* pointer) {
-  return enter("cudaPointerGetAttributes", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (out == nullptr) return kInvalidValue;
+  return enter("cudaPointerGetAttributes", KVSCOPE_CALLER, {out}, [&](Runtime& r) {
     *out = {};
     const std::uint64_t address = address_of(pointer);
     out->host_pointer = const_cast<void*>(pointer);
@@ -336,18 +330,18 @@ KVSCOPE_CUDA int cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::si
                [&](Runtime& r) { return issue_symbol(r, stream, symbol, to, bytes, offset, kind, false); });
 }
 KVSCOPE_CUDA int cudaGetSymbolAddress(void** out, const void* symbol) {
-  return enter("cudaGetSymbolAddress", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGetSymbolAddress", KVSCOPE_CALLER, {out}, [&](Runtime& r) {
     std::uint64_t address = 0;
     std::size_t size = 0;
-    const Status status = out == nullptr ? kInvalidValue : r.find_variable(symbol, address, size);
+    const Status status = r.find_variable(symbol, address, size);
     if (status == kSuccess) *out = reinterpret_cast<void*>(address);
     return status;
   });
 }
 KVSCOPE_CUDA int cudaGetSymbolSize(std::size_t* out, const void* symbol) {
-  return enter("cudaGetSymbolSize", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGetSymbolSize", KVSCOPE_CALLER, {out}, [&](Runtime& r) {
     std::uint64_t address = 0;
-    return out == nullptr ? kInvalidValue : r.find_variable(symbol, address, *out);
+    return r.find_variable(symbol, address, *out);
   });
 }
 
@@ -371,20 +365,24 @@ KVSCOPE_CUDA int cudaStreamAttachMemAsync() {
 
 // --- pools: every pool is the device's memory ---
 
+namespace {
+Status get_pool(const char* function, const void* caller, void** pool) {
+  return enter(function, caller, {pool},
+               [&](Runtime&) { return *pool = reinterpret_cast<void*>(&last_status), kSuccess; });
+}
+}  // namespace
+
 KVSCOPE_CUDA int cudaDeviceGetDefaultMemPool(void** pool, int) {
-  *pool = reinterpret_cast<void*>(&last_status);
-  return kSuccess;
+  return get_pool("cudaDeviceGetDefaultMemPool", KVSCOPE_CALLER, pool);
 }
 KVSCOPE_CUDA int cudaDeviceGetMemPool(void** pool, int) {
-  *pool = reinterpret_cast<void*>(&last_status);
-  return kSuccess;
+  return get_pool("cudaDeviceGetMemPool", KVSCOPE_CALLER, pool);
 }
 KVSCOPE_CUDA int cudaDeviceSetMemPool(int, void*) {
   return kSuccess;
 }
 KVSCOPE_CUDA int cudaMemPoolCreate(void** pool, const void*) {
-  *pool = reinterpret_cast<void*>(&last_status);
-  return kSuccess;
+  return get_pool("cudaMemPoolCreate", KVSCOPE_CALLER, pool);
 }
 KVSCOPE_CUDA int cudaMemPoolDestroy(void*) {
   return kSuccess;
@@ -393,8 +391,8 @@ KVSCOPE_CUDA int cudaMemPoolSetAttribute(void*, int, void*) {
   return kSuccess;
 }
 KVSCOPE_CUDA int cudaMemPoolGetAttribute(void*, int, void* value) {
-  std::memset(value, 0, 8);
-  return kSuccess;
+  return enter("cudaMemPoolGetAttribute", KVSCOPE_CALLER, {value},
+               [&](Runtime&) { return std::memset(value, 0, 8), kSuccess; });
 }
 KVSCOPE_CUDA int cudaMemPoolTrimTo(void*, std::size_t) {
   return kSuccess;

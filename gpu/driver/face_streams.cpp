@@ -10,7 +10,6 @@ namespace {
 constexpr unsigned kDisableTiming = 2;  // cudaEventDisableTiming
 
 Status make_stream(Runtime& r, void** out, unsigned flags, int priority) {
-  if (out == nullptr) return kInvalidValue;
   auto stream = std::make_unique<Stream>();
   stream->flags = flags;
   stream->priority = priority;
@@ -26,7 +25,6 @@ Event* find_event(Runtime& r, void* handle) {
 }
 
 Status make_event(Runtime& r, void** out, unsigned flags) {
-  if (out == nullptr) return kInvalidValue;
   auto event = std::make_unique<Event>();
   event->flags = flags;
   *out = event.get();
@@ -50,8 +48,8 @@ Status state_of(const Event* event) {
 }
 
 template <class Work>
-Status with_stream(const char* function, const void* caller, void* handle, Work&& work) {
-  return enter(function, caller, [&](Runtime& r) {
+Status with_stream(const char* function, const void* caller, void* handle, Outputs outputs, Work&& work) {
+  return enter(function, caller, outputs, [&](Runtime& r) {
     Stream* const stream = r.find_stream(handle);
     return stream == nullptr ? kInvalidHandle : work(r, *stream);
   });
@@ -62,14 +60,14 @@ Status with_stream(const char* function, const void* caller, void* handle, Work&
 // --- streams ---
 
 KVSCOPE_CUDA int cudaStreamCreate(void** stream) {
-  return enter("cudaStreamCreate", KVSCOPE_CALLER, [&](Runtime& r) { return make_stream(r, stream, 0, 0); });
+  return enter("cudaStreamCreate", KVSCOPE_CALLER, {stream}, [&](Runtime& r) { return make_stream(r, stream, 0, 0); });
 }
 KVSCOPE_CUDA int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
-  return enter("cudaStreamCreateWithFlags", KVSCOPE_CALLER,
+  return enter("cudaStreamCreateWithFlags", KVSCOPE_CALLER, {stream},
                [&](Runtime& r) { return make_stream(r, stream, flags, 0); });
 }
 KVSCOPE_CUDA int cudaStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
-  return enter("cudaStreamCreateWithPriority", KVSCOPE_CALLER,
+  return enter("cudaStreamCreateWithPriority", KVSCOPE_CALLER, {stream},
                [&](Runtime& r) { return make_stream(r, stream, flags, std::clamp(priority, -5, 0)); });
 }
 KVSCOPE_CUDA int cudaStreamDestroy(void* stream) {
@@ -82,27 +80,27 @@ KVSCOPE_CUDA int cudaStreamDestroy(void* stream) {
   });
 }
 KVSCOPE_CUDA int cudaStreamSynchronize(void* stream) {
-  return with_stream("cudaStreamSynchronize", KVSCOPE_CALLER, stream,
+  return with_stream("cudaStreamSynchronize", KVSCOPE_CALLER, stream, {},
                      [](Runtime&, Stream& s) { return s.capture != nullptr ? kCaptureUnsupported : kSuccess; });
 }
 KVSCOPE_CUDA int cudaStreamQuery(void* stream) {
-  return with_stream("cudaStreamQuery", KVSCOPE_CALLER, stream,
+  return with_stream("cudaStreamQuery", KVSCOPE_CALLER, stream, {},
                      [](Runtime&, Stream& s) { return s.capture != nullptr ? kCaptureUnsupported : kSuccess; });
 }
 KVSCOPE_CUDA int cudaStreamGetFlags(void* stream, unsigned* flags) {
-  return with_stream("cudaStreamGetFlags", KVSCOPE_CALLER, stream,
+  return with_stream("cudaStreamGetFlags", KVSCOPE_CALLER, stream, {flags},
                      [&](Runtime&, Stream& s) { return *flags = s.flags, kSuccess; });
 }
 KVSCOPE_CUDA int cudaStreamGetPriority(void* stream, int* priority) {
-  return with_stream("cudaStreamGetPriority", KVSCOPE_CALLER, stream,
+  return with_stream("cudaStreamGetPriority", KVSCOPE_CALLER, stream, {priority},
                      [&](Runtime&, Stream& s) { return *priority = s.priority, kSuccess; });
 }
 KVSCOPE_CUDA int cudaStreamGetId(void* stream, unsigned long long* id) {
-  return with_stream("cudaStreamGetId", KVSCOPE_CALLER, stream,
+  return with_stream("cudaStreamGetId", KVSCOPE_CALLER, stream, {id},
                      [&](Runtime&, Stream& s) { return *id = s.id, kSuccess; });
 }
 KVSCOPE_CUDA int cudaStreamGetDevice(void* stream, int* device) {
-  return with_stream("cudaStreamGetDevice", KVSCOPE_CALLER, stream,
+  return with_stream("cudaStreamGetDevice", KVSCOPE_CALLER, stream, {device},
                      [&](Runtime&, Stream&) { return *device = 0, kSuccess; });
 }
 // Cache policies and domains of fences: no effect on results.
@@ -120,7 +118,7 @@ KVSCOPE_CUDA int cudaStreamAddCallback(void* stream, void (*callback)(void*, int
   });
 }
 KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
-  return with_stream("cudaStreamWaitEvent", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
+  return with_stream("cudaStreamWaitEvent", KVSCOPE_CALLER, stream, {}, [&](Runtime& r, Stream& s) {
     const Event* const e = find_event(r, event);
     if (e == nullptr) return kInvalidHandle;
     // An event of a capture brings the waiting stream into it.
@@ -135,10 +133,11 @@ KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
 // --- events ---
 
 KVSCOPE_CUDA int cudaEventCreate(void** event) {
-  return enter("cudaEventCreate", KVSCOPE_CALLER, [&](Runtime& r) { return make_event(r, event, 0); });
+  return enter("cudaEventCreate", KVSCOPE_CALLER, {event}, [&](Runtime& r) { return make_event(r, event, 0); });
 }
 KVSCOPE_CUDA int cudaEventCreateWithFlags(void** event, unsigned flags) {
-  return enter("cudaEventCreateWithFlags", KVSCOPE_CALLER, [&](Runtime& r) { return make_event(r, event, flags); });
+  return enter("cudaEventCreateWithFlags", KVSCOPE_CALLER, {event},
+               [&](Runtime& r) { return make_event(r, event, flags); });
 }
 KVSCOPE_CUDA int cudaEventDestroy(void* event) {
   return enter("cudaEventDestroy", KVSCOPE_CALLER,
@@ -159,10 +158,9 @@ KVSCOPE_CUDA int cudaEventQuery(void* event) {
 // There is no clock: one warp instruction counts as a microsecond, and the result is never 0, because programs divide by it. It is
 // negative if `end` was recorded before `begin`.
 KVSCOPE_CUDA int cudaEventElapsedTime(float* milliseconds, void* begin, void* end) {
-  return enter("cudaEventElapsedTime", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaEventElapsedTime", KVSCOPE_CALLER, {milliseconds}, [&](Runtime& r) {
     const Event* const from = find_event(r, begin);
     const Event* const to = find_event(r, end);
-    if (milliseconds == nullptr) return kInvalidValue;
     for (const Event* const event : {from, to}) {
       if (const Status status = state_of(event); status != kSuccess) return status;
       if (!event->recorded || (event->flags & kDisableTiming) != 0) return kInvalidHandle;
@@ -177,7 +175,7 @@ KVSCOPE_CUDA_ALIAS(cudaEventElapsedTime_v2, cudaEventElapsedTime)
 // --- capture ---
 
 KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
-  return with_stream("cudaStreamBeginCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
+  return with_stream("cudaStreamBeginCapture", KVSCOPE_CALLER, stream, {}, [&](Runtime& r, Stream& s) {
     if (s.capture != nullptr || &s == &r.legacy_stream) return kCaptureUnsupported;
     auto graph = std::make_unique<Graph>();
     s.capture = graph.get();
@@ -187,15 +185,15 @@ KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
   });
 }
 KVSCOPE_CUDA int cudaStreamEndCapture(void* stream, void** graph) {
-  return with_stream("cudaStreamEndCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
-    if (s.capture == nullptr || !s.origin || graph == nullptr) return kCaptureUnmatched;
+  return with_stream("cudaStreamEndCapture", KVSCOPE_CALLER, stream, {graph}, [&](Runtime& r, Stream& s) {
+    if (s.capture == nullptr || !s.origin) return kCaptureUnmatched;
     *graph = s.capture;
     r.end_capture(*s.capture);
     return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaStreamIsCapturing(void* stream, int* status) {
-  return with_stream("cudaStreamIsCapturing", KVSCOPE_CALLER, stream, [&](Runtime&, Stream& s) {
+  return with_stream("cudaStreamIsCapturing", KVSCOPE_CALLER, stream, {status}, [&](Runtime&, Stream& s) {
     *status = s.capture != nullptr ? 1 : 0;
     return kSuccess;
   });
@@ -203,7 +201,6 @@ KVSCOPE_CUDA int cudaStreamIsCapturing(void* stream, int* status) {
 
 namespace {
 Status capture_info(Stream& s, int* status, unsigned long long* id, void** graph) {
-  if (status == nullptr) return kInvalidValue;
   *status = s.capture != nullptr ? 1 : 0;
   if (s.capture == nullptr) return kSuccess;
   if (id != nullptr) *id = s.id;
@@ -215,16 +212,20 @@ Status capture_info(Stream& s, int* status, unsigned long long* id, void** graph
 // _v2 and later, and 13.x, have more outputs for the dependencies of the next node, which stay as they are. The form of 12.x
 // ends with `id`.
 KVSCOPE_CUDA int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph) {
-  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream, [&](Runtime&, Stream& s) {
+  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream, {status}, [&](Runtime&, Stream& s) {
     return capture_info(s, status, id, runtime_version() < 13000 ? nullptr : graph);
   });
 }
 KVSCOPE_CUDA int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph) {
-  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream,
+  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream, {status},
                      [&](Runtime&, Stream& s) { return capture_info(s, status, id, graph); });
 }
-KVSCOPE_CUDA int cudaThreadExchangeStreamCaptureMode(int*) {
-  return kSuccess;
+KVSCOPE_CUDA int cudaThreadExchangeStreamCaptureMode(int* mode) {
+  thread_local int current = 0;  // cudaStreamCaptureModeGlobal
+  return enter("cudaThreadExchangeStreamCaptureMode", KVSCOPE_CALLER, {mode}, [&](Runtime&) {
+    if (*mode < 0 || *mode > 2) return kInvalidValue;
+    return std::swap(*mode, current), kSuccess;
+  });
 }
 
 KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2)
