@@ -155,10 +155,10 @@ KVSCOPE_CUDA int cudaGetDeviceFlags(unsigned* flags) {
   return enter_always("cudaGetDeviceFlags", KVSCOPE_CALLER, {flags}, [&](Runtime&) { return *flags = 0, kSuccess; });
 }
 KVSCOPE_CUDA int cudaDeviceSynchronize() {
-  return enter("cudaDeviceSynchronize", KVSCOPE_CALLER, [](Runtime&) { return kSuccess; });
+  return enter("cudaDeviceSynchronize", KVSCOPE_CALLER, [](Runtime& r) { return r.synchronize_device(); });
 }
 KVSCOPE_CUDA int cudaThreadSynchronize() {
-  return enter("cudaThreadSynchronize", KVSCOPE_CALLER, [](Runtime&) { return kSuccess; });
+  return enter("cudaThreadSynchronize", KVSCOPE_CALLER, [](Runtime& r) { return r.synchronize_device(); });
 }
 KVSCOPE_CUDA int cudaDeviceReset() {
   return enter_always("cudaDeviceReset", KVSCOPE_CALLER, [](Runtime& r) { return r.reset(), kSuccess; });

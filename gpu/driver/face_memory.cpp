@@ -13,11 +13,27 @@ constexpr std::size_t kPitchAlign = 512;  // [bytes] of cudaMallocPitch
 
 Status allocate(Runtime& r, MemoryKind kind, void** pointer, std::size_t bytes, unsigned flags = 0) {
   *pointer = nullptr;
+  if (const Status status = r.check_unsafe(); status != kSuccess) return status;
   if (bytes == 0) return kSuccess;
   std::uint64_t address = 0;
   const Status status = r.allocate(kind, bytes, flags, address);
   if (status == kSuccess) *pointer = reinterpret_cast<void*>(address);
   return status;
+}
+
+// In a capture, a node of the graph allocates the memory.
+Status allocate_async(Runtime& r, void** pointer, std::size_t bytes, void* handle) {
+  *pointer = nullptr;
+  Stream* stream = nullptr;
+  if (const Status status = r.use_stream(handle, stream); status != kSuccess) return status;
+  if (bytes == 0) return kSuccess;
+  std::uint64_t address = 0;
+  const bool captured = stream->point.capture != nullptr;
+  const Status status = captured ? r.reserve(bytes, address) : r.allocate(MemoryKind::device, bytes, 0, address);
+  if (status != kSuccess) return status;
+  *pointer = reinterpret_cast<void*>(address);
+  if (!captured) return kSuccess;
+  return r.issue(handle, kAllocationNode, [&r, address] { return r.allocate_reserved(address); });
 }
 
 // depth x height rows of `width` bytes, at a distance that becomes the pitch.
@@ -32,7 +48,22 @@ Status allocate_rows(Runtime& r, void** pointer, std::size_t& pitch, const Exten
 }
 
 Status free_memory(Runtime& r, const void* pointer, const Kinds& kinds) {
-  return pointer == nullptr ? kSuccess : r.release(address_of(pointer), kinds);
+  if (pointer == nullptr) return kSuccess;
+  const Status status = r.check_unsafe();
+  return status == kSuccess ? r.release(address_of(pointer), kinds) : status;
+}
+
+// In a capture, only memory of an allocation node can be freed, once.
+Status free_async(Runtime& r, const void* pointer, void* handle) {
+  Stream* stream = nullptr;
+  if (const Status status = r.use_stream(handle, stream); status != kSuccess) return status;
+  if (pointer == nullptr) return kSuccess;
+  const std::uint64_t address = address_of(pointer);
+  if (stream->point.capture != nullptr && !r.claim_free_node(address)) {
+    stream->point.capture->invalid = true;
+    return kInvalidValue;
+  }
+  return r.issue(handle, kFreeNode, [&r, address] { return r.release(address, {MemoryKind::device}); });
 }
 
 // A copy whose host side may be changed by the program as soon as the call returns needs no staging here: work is performed
@@ -85,6 +116,15 @@ Status issue_box(Runtime& r, void* stream, const Copy3D* p) {
   return status == kSuccess ? issue_copy(r, stream, copy) : status;
 }
 
+// A copy that is done when the call returns: no capture records it.
+template <class Work>
+Status enter_synchronous(const char* function, const void* caller, Work&& work) {
+  return enter(function, caller, [&](Runtime& r) {
+    const Status status = r.synchronize(nullptr);
+    return status == kSuccess ? work(r) : status;
+  });
+}
+
 struct Fill {
   const void* to;
   std::size_t pitch = 0, slice = 0;
@@ -117,13 +157,13 @@ KVSCOPE_CUDA int cudaMalloc(void** pointer, std::size_t bytes) {
   return enter("cudaMalloc", KVSCOPE_CALLER, {pointer},
                [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
 }
-KVSCOPE_CUDA int cudaMallocAsync(void** pointer, std::size_t bytes, void*) {
+KVSCOPE_CUDA int cudaMallocAsync(void** pointer, std::size_t bytes, void* stream) {
   return enter("cudaMallocAsync", KVSCOPE_CALLER, {pointer},
-               [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
+               [&](Runtime& r) { return allocate_async(r, pointer, bytes, stream); });
 }
-KVSCOPE_CUDA int cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, void*, void*) {
+KVSCOPE_CUDA int cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, void*, void* stream) {
   return enter("cudaMallocFromPoolAsync", KVSCOPE_CALLER, {pointer},
-               [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
+               [&](Runtime& r) { return allocate_async(r, pointer, bytes, stream); });
 }
 KVSCOPE_CUDA int cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
   return enter("cudaMallocManaged", KVSCOPE_CALLER, {pointer},
@@ -154,9 +194,7 @@ KVSCOPE_CUDA int cudaFree(void* pointer) {
   });
 }
 KVSCOPE_CUDA int cudaFreeAsync(void* pointer, void* stream) {
-  return enter("cudaFreeAsync", KVSCOPE_CALLER, [&](Runtime& r) {
-    return r.issue(stream, kFreeNode, [&r, pointer] { return free_memory(r, pointer, {MemoryKind::device}); });
-  });
+  return enter("cudaFreeAsync", KVSCOPE_CALLER, [&](Runtime& r) { return free_async(r, pointer, stream); });
 }
 KVSCOPE_CUDA int cudaFreeHost(void* pointer) {
   return enter("cudaFreeHost", KVSCOPE_CALLER,
@@ -227,16 +265,16 @@ KVSCOPE_CUDA int cudaPointerGetAttributes(PointerAttributes* out, const void* po
 // --- copies ---
 
 KVSCOPE_CUDA int cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
-  return enter("cudaMemcpy", KVSCOPE_CALLER,
-               [&](Runtime& r) { return issue_copy(r, nullptr, line(to, from, bytes, kind)); });
+  return enter_synchronous("cudaMemcpy", KVSCOPE_CALLER,
+                           [&](Runtime& r) { return issue_copy(r, nullptr, line(to, from, bytes, kind)); });
 }
 KVSCOPE_CUDA int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, void* stream) {
   return enter("cudaMemcpyAsync", KVSCOPE_CALLER,
                [&](Runtime& r) { return issue_copy(r, stream, line(to, from, bytes, kind)); });
 }
 KVSCOPE_CUDA int cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
-  return enter("cudaMemcpyPeer", KVSCOPE_CALLER,
-               [&](Runtime& r) { return issue_copy(r, nullptr, line(to, from, bytes, 3)); });
+  return enter_synchronous("cudaMemcpyPeer", KVSCOPE_CALLER,
+                           [&](Runtime& r) { return issue_copy(r, nullptr, line(to, from, bytes, 3)); });
 }
 KVSCOPE_CUDA int cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, void* stream) {
   return enter("cudaMemcpyPeerAsync", KVSCOPE_CALLER,
@@ -244,7 +282,7 @@ KVSCOPE_CUDA int cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::
 }
 KVSCOPE_CUDA int cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t height, int kind) {
-  return enter("cudaMemcpy2D", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter_synchronous("cudaMemcpy2D", KVSCOPE_CALLER, [&](Runtime& r) {
     return issue_copy(r, nullptr, rectangle(to, to_pitch, from, from_pitch, width, height, kind));
   });
 }
@@ -255,7 +293,7 @@ KVSCOPE_CUDA int cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* f
   });
 }
 KVSCOPE_CUDA int cudaMemcpy3D(const Copy3D* p) {
-  return enter("cudaMemcpy3D", KVSCOPE_CALLER, [&](Runtime& r) { return issue_box(r, nullptr, p); });
+  return enter_synchronous("cudaMemcpy3D", KVSCOPE_CALLER, [&](Runtime& r) { return issue_box(r, nullptr, p); });
 }
 KVSCOPE_CUDA int cudaMemcpy3DAsync(const Copy3D* p, void* stream) {
   return enter("cudaMemcpy3DAsync", KVSCOPE_CALLER, [&](Runtime& r) { return issue_box(r, stream, p); });
@@ -312,8 +350,9 @@ KVSCOPE_CUDA int cudaMemset3DAsync(PitchedPointer to, int value, Extent extent, 
 
 KVSCOPE_CUDA int cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
                                     int kind) {
-  return enter("cudaMemcpyToSymbol", KVSCOPE_CALLER,
-               [&](Runtime& r) { return issue_symbol(r, nullptr, symbol, from, bytes, offset, kind, true); });
+  return enter_synchronous("cudaMemcpyToSymbol", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_symbol(r, nullptr, symbol, from, bytes, offset, kind, true);
+  });
 }
 KVSCOPE_CUDA int cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
                                          int kind, void* stream) {
@@ -321,8 +360,9 @@ KVSCOPE_CUDA int cudaMemcpyToSymbolAsync(const void* symbol, const void* from, s
                [&](Runtime& r) { return issue_symbol(r, stream, symbol, from, bytes, offset, kind, true); });
 }
 KVSCOPE_CUDA int cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset, int kind) {
-  return enter("cudaMemcpyFromSymbol", KVSCOPE_CALLER,
-               [&](Runtime& r) { return issue_symbol(r, nullptr, symbol, to, bytes, offset, kind, false); });
+  return enter_synchronous("cudaMemcpyFromSymbol", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_symbol(r, nullptr, symbol, to, bytes, offset, kind, false);
+  });
 }
 KVSCOPE_CUDA int cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
                                            int kind, void* stream) {

@@ -1,5 +1,6 @@
 // libcudart: streams, events, stream capture.
 #include <algorithm>
+#include <utility>
 
 #include "gpu/driver/cuda_types.h"
 #include "gpu/driver/face.h"
@@ -8,6 +9,7 @@ namespace kvscope::driver {
 namespace {
 
 constexpr unsigned kDisableTiming = 2;  // cudaEventDisableTiming
+constexpr unsigned kWaitExternal = 1;   // cudaEventWaitExternal
 
 Status make_stream(Runtime& r, void** out, unsigned flags, int priority) {
   auto stream = std::make_unique<Stream>();
@@ -34,17 +36,45 @@ Status make_event(Runtime& r, void** out, unsigned flags) {
 
 Status record(Runtime& r, void* event, void* stream) {
   Event* const e = find_event(r, event);
-  Stream* const s = r.find_stream(stream);
-  if (e == nullptr || s == nullptr) return kInvalidHandle;
-  e->capture = s->capture;
-  if (s->capture != nullptr) return kSuccess;  // marks a point of the capture, for cudaStreamWaitEvent
+  if (e == nullptr) return kInvalidHandle;
+  Stream* s = nullptr;
+  if (const Status status = r.use_stream(stream, s); status != kSuccess) return status;
+  e->point = s->point;  // for cudaStreamWaitEvent
+  if (s->point.capture != nullptr) return kSuccess;
   e->recorded = true;
   e->at = r.engine().warp_instructions();
   return kSuccess;
 }
 
+// For a call that asks whether the event has happened, which the capture of the event forbids.
 Status state_of(const Event* event) {
-  return event == nullptr ? kInvalidHandle : event->capture != nullptr ? kCapturedEvent : kSuccess;
+  if (event == nullptr) return kInvalidHandle;
+  if (event->point.capture == nullptr) return kSuccess;
+  event->point.capture->invalid = true;
+  return kCapturedEvent;
+}
+
+// A wait of the stream for an event of a capture brings the stream into it.
+Status wait(Runtime& r, Stream& stream, const Event& event, bool external) {
+  const std::shared_ptr<Capture>& from = event.point.capture;
+  CapturePoint& to = stream.point;
+  if (from == nullptr) {
+    if (to.capture == nullptr || !event.recorded || external) return kSuccess;
+    to.capture->invalid = true;
+    return kCaptureIsolation;
+  }
+  if (from->invalid) return kCaptureInvalidated;
+  if (&stream == &r.legacy_stream || (to.capture != nullptr && to.capture != from)) {
+    from->invalid = true;
+    if (to.capture == nullptr) return kCaptureImplicit;
+    to.capture->invalid = true;
+    return kCaptureMerge;
+  }
+  to.capture = from;
+  for (GraphNode* const node : event.point.last) {
+    if (std::find(to.last.begin(), to.last.end(), node) == to.last.end()) to.last.push_back(node);
+  }
+  return kSuccess;
 }
 
 template <class Work>
@@ -74,18 +104,16 @@ KVSCOPE_CUDA int cudaStreamDestroy(void* stream) {
   return enter("cudaStreamDestroy", KVSCOPE_CALLER, [&](Runtime& r) {
     const auto found = r.streams.find(stream);
     if (found == r.streams.end()) return kInvalidHandle;
-    if (found->second->capture != nullptr) return kCaptureUnsupported;
+    if (found->second->point.capture != nullptr) return kCaptureUnsupported;
     r.streams.erase(found);
     return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaStreamSynchronize(void* stream) {
-  return with_stream("cudaStreamSynchronize", KVSCOPE_CALLER, stream, {},
-                     [](Runtime&, Stream& s) { return s.capture != nullptr ? kCaptureUnsupported : kSuccess; });
+  return enter("cudaStreamSynchronize", KVSCOPE_CALLER, [&](Runtime& r) { return r.synchronize(stream); });
 }
 KVSCOPE_CUDA int cudaStreamQuery(void* stream) {
-  return with_stream("cudaStreamQuery", KVSCOPE_CALLER, stream, {},
-                     [](Runtime&, Stream& s) { return s.capture != nullptr ? kCaptureUnsupported : kSuccess; });
+  return enter("cudaStreamQuery", KVSCOPE_CALLER, [&](Runtime& r) { return r.synchronize(stream); });
 }
 KVSCOPE_CUDA int cudaStreamGetFlags(void* stream, unsigned* flags) {
   return with_stream("cudaStreamGetFlags", KVSCOPE_CALLER, stream, {flags},
@@ -117,16 +145,13 @@ KVSCOPE_CUDA int cudaStreamAddCallback(void* stream, void (*callback)(void*, int
     return r.issue(stream, kHostNode, [=] { return callback(stream, kSuccess, data), kSuccess; });
   });
 }
-KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
-  return with_stream("cudaStreamWaitEvent", KVSCOPE_CALLER, stream, {}, [&](Runtime& r, Stream& s) {
+KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return enter("cudaStreamWaitEvent", KVSCOPE_CALLER, [&](Runtime& r) {
     const Event* const e = find_event(r, event);
     if (e == nullptr) return kInvalidHandle;
-    // An event of a capture brings the waiting stream into it.
-    if (e->capture == nullptr || e->capture == s.capture) return kSuccess;
-    if (&s == &r.legacy_stream) return kCaptureImplicit;
-    if (s.capture != nullptr) return kCaptureMerge;
-    s.capture = e->capture;
-    return kSuccess;
+    Stream* s = nullptr;
+    if (const Status status = r.use_stream(stream, s); status != kSuccess) return status;
+    return wait(r, *s, *e, flags == kWaitExternal);
   });
 }
 
@@ -174,11 +199,14 @@ KVSCOPE_CUDA_ALIAS(cudaEventElapsedTime_v2, cudaEventElapsedTime)
 
 // --- capture ---
 
-KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
+KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int mode) {
   return with_stream("cudaStreamBeginCapture", KVSCOPE_CALLER, stream, {}, [&](Runtime& r, Stream& s) {
-    if (s.capture != nullptr || &s == &r.legacy_stream) return kCaptureUnsupported;
+    if (mode < kGlobalCapture || mode > kRelaxedCapture) return kInvalidValue;
+    if (&s == &r.legacy_stream) return kCaptureUnsupported;
+    if (s.point.capture != nullptr) return kIllegalState;
     auto graph = std::make_unique<Graph>();
-    s.capture = graph.get();
+    s.point.capture = std::make_shared<Capture>(
+        Capture{.graph = graph.get(), .mode = mode, .thread = std::this_thread::get_id(), .id = ++r.next_capture});
     s.origin = true;
     r.graphs.emplace(graph.get(), std::move(graph));
     return kSuccess;
@@ -186,45 +214,49 @@ KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
 }
 KVSCOPE_CUDA int cudaStreamEndCapture(void* stream, void** graph) {
   return with_stream("cudaStreamEndCapture", KVSCOPE_CALLER, stream, {graph}, [&](Runtime& r, Stream& s) {
-    if (s.capture == nullptr || !s.origin) return kCaptureUnmatched;
-    *graph = s.capture;
-    r.end_capture(*s.capture);
-    return kSuccess;
-  });
-}
-KVSCOPE_CUDA int cudaStreamIsCapturing(void* stream, int* status) {
-  return with_stream("cudaStreamIsCapturing", KVSCOPE_CALLER, stream, {status}, [&](Runtime&, Stream& s) {
-    *status = s.capture != nullptr ? 1 : 0;
-    return kSuccess;
+    const std::shared_ptr<Capture> capture = s.point.capture;
+    if (capture == nullptr) return kIllegalState;
+    if (!s.origin) return kCaptureUnmatched;
+    if (capture->mode != kRelaxedCapture && capture->thread != std::this_thread::get_id()) return kCaptureWrongThread;
+    Graph* captured = nullptr;
+    const Status status = r.end_capture(s, captured);
+    *graph = captured;
+    return status;
   });
 }
 
 namespace {
-Status capture_info(Stream& s, int* status, unsigned long long* id, void** graph) {
-  *status = s.capture != nullptr ? 1 : 0;
-  if (s.capture == nullptr) return kSuccess;
-  if (id != nullptr) *id = s.id;
-  if (graph != nullptr) *graph = s.capture;
+// The legacy stream has no status while a stream that it waits for is in capture.
+Status capture_info(Runtime& r, Stream& s, int* status, unsigned long long* id, void** graph) {
+  if (&s == &r.legacy_stream && r.has_blocking_capture()) return kCaptureImplicit;
+  const Capture* const capture = s.point.capture.get();
+  *status = capture == nullptr ? kNotCapturing : capture->invalid ? kInvalidated : kCapturing;
+  if (*status != kCapturing) return kSuccess;
+  if (id != nullptr) *id = capture->id;
+  if (graph != nullptr) *graph = capture->graph;
   return kSuccess;
 }
 }  // namespace
 
+KVSCOPE_CUDA int cudaStreamIsCapturing(void* stream, int* status) {
+  return with_stream("cudaStreamIsCapturing", KVSCOPE_CALLER, stream, {status},
+                     [&](Runtime& r, Stream& s) { return capture_info(r, s, status, nullptr, nullptr); });
+}
 // _v2 and later, and 13.x, have more outputs for the dependencies of the next node, which stay as they are. The form of 12.x
 // ends with `id`.
 KVSCOPE_CUDA int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph) {
-  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream, {status}, [&](Runtime&, Stream& s) {
-    return capture_info(s, status, id, runtime_version() < 13000 ? nullptr : graph);
+  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream, {status}, [&](Runtime& r, Stream& s) {
+    return capture_info(r, s, status, id, runtime_version() < 13000 ? nullptr : graph);
   });
 }
 KVSCOPE_CUDA int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph) {
   return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream, {status},
-                     [&](Runtime&, Stream& s) { return capture_info(s, status, id, graph); });
+                     [&](Runtime& r, Stream& s) { return capture_info(r, s, status, id, graph); });
 }
 KVSCOPE_CUDA int cudaThreadExchangeStreamCaptureMode(int* mode) {
-  thread_local int current = 0;  // cudaStreamCaptureModeGlobal
   return enter("cudaThreadExchangeStreamCaptureMode", KVSCOPE_CALLER, {mode}, [&](Runtime&) {
-    if (*mode < 0 || *mode > 2) return kInvalidValue;
-    return std::swap(*mode, current), kSuccess;
+    if (*mode < kGlobalCapture || *mode > kRelaxedCapture) return kInvalidValue;
+    return std::swap(*mode, thread_capture_mode()), kSuccess;
   });
 }
 
