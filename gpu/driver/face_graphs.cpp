@@ -234,7 +234,7 @@ KVSCOPE_CUDA int cudaGraphLaunch(void* exec, void* stream) {
     });
   });
 }
-KVSCOPE_CUDA_ALIAS(cudaGraphLaunch_ptsz, cudaGraphLaunch)
+KVSCOPE_CUDA_PER_THREAD(cudaGraphLaunch_ptsz, cudaGraphLaunch, (void* exec, void* stream), (exec, stream))
 KVSCOPE_CUDA_ALIAS(cudaGraphUpload_ptsz, cudaGraphUpload)
 
 }  // namespace kvscope::driver

@@ -351,10 +351,21 @@ KVSCOPE_CUDA int cudaOccupancyMaxActiveClusters(int* clusters, const void* funct
   });
 }
 
-KVSCOPE_CUDA_ALIAS(cudaLaunchKernel_ptsz, cudaLaunchKernel)
-KVSCOPE_CUDA_ALIAS(__cudaLaunchKernel_ptsz, __cudaLaunchKernel)
-KVSCOPE_CUDA_ALIAS(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel)
-KVSCOPE_CUDA_ALIAS(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC)
-KVSCOPE_CUDA_ALIAS(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc)
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchKernel_ptsz, cudaLaunchKernel,
+                        (const void* function, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
+                         void* stream),
+                        (function, grid, block, arguments, shared, stream))
+KVSCOPE_CUDA_PER_THREAD(__cudaLaunchKernel_ptsz, __cudaLaunchKernel,
+                        (void* kernel, Dim3 grid, Dim3 block, void** arguments, std::size_t shared, void* stream),
+                        (kernel, grid, block, arguments, shared, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel,
+                        (const void* function, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
+                         void* stream),
+                        (function, grid, block, arguments, shared, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC,
+                        (const LaunchConfiguration* config, const void* function, void** arguments),
+                        (config, function, arguments))
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc,
+                        (void* stream, void (*function)(void*), void* data), (stream, function, data))
 
 }  // namespace kvscope::driver

@@ -438,25 +438,52 @@ KVSCOPE_CUDA int cudaMemPoolTrimTo(void*, std::size_t) {
   return kSuccess;
 }
 
-KVSCOPE_CUDA_ALIAS(cudaMemcpy_ptds, cudaMemcpy)
-KVSCOPE_CUDA_ALIAS(cudaMemcpyAsync_ptsz, cudaMemcpyAsync)
-KVSCOPE_CUDA_ALIAS(cudaMemcpy2D_ptds, cudaMemcpy2D)
-KVSCOPE_CUDA_ALIAS(cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync)
-KVSCOPE_CUDA_ALIAS(cudaMemcpy3D_ptds, cudaMemcpy3D)
-KVSCOPE_CUDA_ALIAS(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync)
-KVSCOPE_CUDA_ALIAS(cudaMemset_ptds, cudaMemset)
-KVSCOPE_CUDA_ALIAS(cudaMemsetAsync_ptsz, cudaMemsetAsync)
-KVSCOPE_CUDA_ALIAS(cudaMemset2D_ptds, cudaMemset2D)
-KVSCOPE_CUDA_ALIAS(cudaMemset2DAsync_ptsz, cudaMemset2DAsync)
-KVSCOPE_CUDA_ALIAS(cudaMemset3D_ptds, cudaMemset3D)
-KVSCOPE_CUDA_ALIAS(cudaMemset3DAsync_ptsz, cudaMemset3DAsync)
-KVSCOPE_CUDA_ALIAS(cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol)
-KVSCOPE_CUDA_ALIAS(cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync)
-KVSCOPE_CUDA_ALIAS(cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol)
-KVSCOPE_CUDA_ALIAS(cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync)
-KVSCOPE_CUDA_ALIAS(cudaMallocAsync_ptsz, cudaMallocAsync)
-KVSCOPE_CUDA_ALIAS(cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync)
-KVSCOPE_CUDA_ALIAS(cudaFreeAsync_ptsz, cudaFreeAsync)
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpy_ptds, cudaMemcpy, (void* to, const void* from, std::size_t bytes, int kind),
+                        (to, from, bytes, kind))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpyAsync_ptsz, cudaMemcpyAsync,
+                        (void* to, const void* from, std::size_t bytes, int kind, void* stream),
+                        (to, from, bytes, kind, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpy2D_ptds, cudaMemcpy2D,
+                        (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                         std::size_t height, int kind),
+                        (to, to_pitch, from, from_pitch, width, height, kind))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync,
+                        (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                         std::size_t height, int kind, void* stream),
+                        (to, to_pitch, from, from_pitch, width, height, kind, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpy3D_ptds, cudaMemcpy3D, (const Copy3D* p), (p))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync, (const Copy3D* p, void* stream), (p, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMemset_ptds, cudaMemset, (void* to, int value, std::size_t bytes), (to, value, bytes))
+KVSCOPE_CUDA_PER_THREAD(cudaMemsetAsync_ptsz, cudaMemsetAsync, (void* to, int value, std::size_t bytes, void* stream),
+                        (to, value, bytes, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMemset2D_ptds, cudaMemset2D,
+                        (void* to, std::size_t pitch, int value, std::size_t width, std::size_t height),
+                        (to, pitch, value, width, height))
+KVSCOPE_CUDA_PER_THREAD(cudaMemset2DAsync_ptsz, cudaMemset2DAsync,
+                        (void* to, std::size_t pitch, int value, std::size_t width, std::size_t height, void* stream),
+                        (to, pitch, value, width, height, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMemset3D_ptds, cudaMemset3D, (PitchedPointer to, int value, Extent extent),
+                        (to, value, extent))
+KVSCOPE_CUDA_PER_THREAD(cudaMemset3DAsync_ptsz, cudaMemset3DAsync,
+                        (PitchedPointer to, int value, Extent extent, void* stream), (to, value, extent, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol,
+                        (const void* symbol, const void* from, std::size_t bytes, std::size_t offset, int kind),
+                        (symbol, from, bytes, offset, kind))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync,
+                        (const void* symbol, const void* from, std::size_t bytes, std::size_t offset, int kind,
+                         void* stream),
+                        (symbol, from, bytes, offset, kind, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol,
+                        (void* to, const void* symbol, std::size_t bytes, std::size_t offset, int kind),
+                        (to, symbol, bytes, offset, kind))
+KVSCOPE_CUDA_PER_THREAD(cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync,
+                        (void* to, const void* symbol, std::size_t bytes, std::size_t offset, int kind, void* stream),
+                        (to, symbol, bytes, offset, kind, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMallocAsync_ptsz, cudaMallocAsync, (void** pointer, std::size_t bytes, void* stream),
+                        (pointer, bytes, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync,
+                        (void** pointer, std::size_t bytes, void* pool, void* stream), (pointer, bytes, pool, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaFreeAsync_ptsz, cudaFreeAsync, (void* pointer, void* stream), (pointer, stream))
 KVSCOPE_CUDA_ALIAS(cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync)
 KVSCOPE_CUDA_ALIAS(cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync)
 

@@ -260,24 +260,33 @@ KVSCOPE_CUDA int cudaThreadExchangeStreamCaptureMode(int* mode) {
   });
 }
 
-KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2)
+KVSCOPE_CUDA_PER_THREAD(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2,
+                        (void* stream, int* status, unsigned long long* id, void** graph), (stream, status, id, graph))
 KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo_v2)
-KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo_v2)
-KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo)
-KVSCOPE_CUDA_ALIAS(cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture)
-KVSCOPE_CUDA_ALIAS(cudaStreamEndCapture_ptsz, cudaStreamEndCapture)
-KVSCOPE_CUDA_ALIAS(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing)
-KVSCOPE_CUDA_ALIAS(cudaStreamSynchronize_ptsz, cudaStreamSynchronize)
-KVSCOPE_CUDA_ALIAS(cudaStreamQuery_ptsz, cudaStreamQuery)
-KVSCOPE_CUDA_ALIAS(cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent)
-KVSCOPE_CUDA_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback)
-KVSCOPE_CUDA_ALIAS(cudaStreamGetFlags_ptsz, cudaStreamGetFlags)
-KVSCOPE_CUDA_ALIAS(cudaStreamGetPriority_ptsz, cudaStreamGetPriority)
-KVSCOPE_CUDA_ALIAS(cudaStreamGetId_ptsz, cudaStreamGetId)
-KVSCOPE_CUDA_ALIAS(cudaStreamGetDevice_ptsz, cudaStreamGetDevice)
+KVSCOPE_CUDA_PER_THREAD(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo_v2,
+                        (void* stream, int* status, unsigned long long* id, void** graph), (stream, status, id, graph))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo,
+                        (void* stream, int* status, unsigned long long* id, void** graph), (stream, status, id, graph))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture, (void* stream, int mode), (stream, mode))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamEndCapture_ptsz, cudaStreamEndCapture, (void* stream, void** graph), (stream, graph))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing, (void* stream, int* status),
+                        (stream, status))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamSynchronize_ptsz, cudaStreamSynchronize, (void* stream), (stream))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamQuery_ptsz, cudaStreamQuery, (void* stream), (stream))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent, (void* stream, void* event, unsigned flags),
+                        (stream, event, flags))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamAddCallback_ptsz, cudaStreamAddCallback,
+                        (void* stream, void (*callback)(void*, int, void*), void* data, unsigned flags),
+                        (stream, callback, data, flags))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamGetFlags_ptsz, cudaStreamGetFlags, (void* stream, unsigned* flags), (stream, flags))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamGetPriority_ptsz, cudaStreamGetPriority, (void* stream, int* priority),
+                        (stream, priority))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamGetId_ptsz, cudaStreamGetId, (void* stream, unsigned long long* id), (stream, id))
+KVSCOPE_CUDA_PER_THREAD(cudaStreamGetDevice_ptsz, cudaStreamGetDevice, (void* stream, int* device), (stream, device))
 KVSCOPE_CUDA_ALIAS(cudaStreamSetAttribute_ptsz, cudaStreamSetAttribute)
 KVSCOPE_CUDA_ALIAS(cudaStreamCopyAttributes_ptsz, cudaStreamCopyAttributes)
-KVSCOPE_CUDA_ALIAS(cudaEventRecord_ptsz, cudaEventRecord)
-KVSCOPE_CUDA_ALIAS(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags)
+KVSCOPE_CUDA_PER_THREAD(cudaEventRecord_ptsz, cudaEventRecord, (void* event, void* stream), (event, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags,
+                        (void* event, void* stream, unsigned flags), (event, stream, flags))
 
 }  // namespace kvscope::driver

@@ -48,6 +48,7 @@ struct CallSite {
   std::string function;      // "cudaMalloc"
   std::string detail;        // "of 64 bytes"; may be empty
   const void* caller = nullptr;
+  bool per_thread = false;                 // its stream 0 is cudaStreamPerThread, not the legacy stream
   [[nodiscard]] std::string text() const;  // "call 1, cudaMalloc of 64 bytes, by main (app+0x1275)"
 };
 
@@ -140,8 +141,8 @@ struct Stream {
   unsigned flags = 0;
   int priority = 0;
   std::uint64_t id = 0;
-  CapturePoint point;   // of a capture, in which the stream records instead of running
-  bool origin = false;  // the stream that began the capture
+  CapturePoint point{};  // of a capture, in which the stream records instead of running
+  bool origin = false;   // the stream that began the capture
 };
 
 struct Event {
@@ -233,7 +234,7 @@ class Runtime {
   std::map<void*, std::unique_ptr<Event>> events;
   std::map<void*, std::unique_ptr<Graph>> graphs;
   std::map<void*, std::shared_ptr<GraphExec>> execs;     // shared with graphs that captured their launch
-  Stream legacy_stream;                                  // never in capture
+  Stream legacy_stream{.id = 1};                         // never in capture
   std::map<std::thread::id, Stream> per_thread_streams;  // cudaStreamPerThread of each thread that used it
   std::uint64_t next_stream = 1, next_capture = 0;
 

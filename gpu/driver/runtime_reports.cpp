@@ -195,7 +195,6 @@ void Runtime::reset() {
   events.clear();
   graphs.clear();
   execs.clear();
-  legacy_stream = {};
   per_thread_streams.clear();
   sticky = kSuccess;
 }

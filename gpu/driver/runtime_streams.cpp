@@ -31,10 +31,14 @@ int& thread_capture_mode() {
 }
 
 Stream* Runtime::find_stream(void* handle) {
-  // 0: the default stream; 1 and 2: cudaStreamLegacy and cudaStreamPerThread.
+  // 0: the default stream, which is one of 1 and 2: cudaStreamLegacy and cudaStreamPerThread.
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
-  if (number <= 1) return &legacy_stream;
-  if (number == 2) return &per_thread_streams[std::this_thread::get_id()];
+  if (number == 1 || (number == 0 && !call.per_thread)) return &legacy_stream;
+  if (number <= 2) {
+    const auto [place, is_new] = per_thread_streams.try_emplace(std::this_thread::get_id());
+    if (is_new) place->second.id = ++next_stream;
+    return &place->second;
+  }
   const auto found = streams.find(handle);
   return found == streams.end() ? nullptr : found->second.get();
 }

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,13 @@ int cudaGraphDestroy(void* graph);
 int cudaStreamCreateWithFlags(void** stream, unsigned flags);
 int cudaStreamQuery(void* stream);
 int cudaThreadExchangeStreamCaptureMode(int* mode);
+int cudaStreamGetId(void* stream, unsigned long long* id);
+int cudaStreamGetId_ptsz(void* stream, unsigned long long* id);
+int cudaStreamBeginCapture_ptsz(void* stream, int mode);
+int cudaStreamEndCapture_ptsz(void* stream, void** graph);
+int cudaStreamSynchronize_ptsz(void* stream);
+int cudaMemcpyAsync_ptsz(void* to, const void* from, std::size_t bytes, int kind, void* stream);
+int cudaMemcpy_ptds(void* to, const void* from, std::size_t bytes, int kind);
 }
 
 namespace kvscope::driver_tests::face_streams_test {
@@ -181,6 +189,52 @@ TEST_F(CudaStreams, TheStreamOfAThreadIsCapturedForThatThreadOnly) {
   ASSERT_EQ(cudaStreamBeginCapture(kPerThread, 0), 0);
   ASSERT_EQ(cudaDeviceReset(), 0);
   EXPECT_EQ(capturing(kPerThread), 0);
+}
+
+// A program compiled with --default-stream per-thread calls these names: its stream 0 is cudaStreamPerThread, which can be captured
+// and for which other threads do not wait.
+TEST_F(CudaStreams, StreamZeroOfAProgramWithPerThreadDefaultStreamsIsThatOfTheThread) {
+  ASSERT_EQ(cudaStreamBeginCapture_ptsz(nullptr, 0), 0);
+  EXPECT_EQ(capturing(kPerThread), kIsCapturing);
+  const auto copy = [&](std::array<float, 64>& to) { return cudaMemcpyAsync_ptsz(to.data(), x_, 4, 2, nullptr); };
+  output_ = {};
+  EXPECT_EQ(copy(output_), 0);
+  EXPECT_EQ(output_[0], 0);  // recorded
+  std::thread([&] {
+    std::array<float, 64> mine{};
+    EXPECT_EQ(copy(mine), 0);
+    EXPECT_EQ(mine[0], 1);
+    EXPECT_EQ(cudaStreamSynchronize_ptsz(nullptr), 0);
+  }).join();
+  EXPECT_EQ(cudaMemcpyAsync_ptsz(output_.data(), x_, 4, 2, kLegacy), 906);
+  EXPECT_EQ(cudaStreamEndCapture_ptsz(nullptr, &graph_), 901);
+
+  ASSERT_EQ(cudaStreamBeginCapture_ptsz(nullptr, 0), 0);
+  EXPECT_EQ(copy(output_), 0);
+  EXPECT_EQ(cudaStreamEndCapture_ptsz(nullptr, &graph_), 0);
+  EXPECT_EQ(output_[0], 0);
+
+  ASSERT_EQ(cudaStreamBeginCapture_ptsz(nullptr, 0), 0);
+  EXPECT_EQ(cudaMemcpy_ptds(output_.data(), x_, 4, 2), 900);  // waits, so that no capture can record it
+  EXPECT_EQ(output_[0], 0);
+  EXPECT_EQ(cudaStreamEndCapture_ptsz(nullptr, &graph_), 901);
+  EXPECT_EQ(cudaMemcpy_ptds(output_.data(), x_, 4, 2), 0);
+  EXPECT_EQ(output_[0], 1);
+}
+
+// The name of one call must not decide about the next one.
+TEST_F(CudaStreams, ACallByThePerThreadNameLeavesOtherCallsOnTheLegacyStream) {
+  unsigned long long legacy = 0, by_handle = 0, per_thread = 0, of_another = 0, created = 0;
+  ASSERT_EQ(cudaStreamGetId_ptsz(nullptr, &per_thread), 0);
+  ASSERT_EQ(cudaStreamGetId(nullptr, &legacy), 0);
+  EXPECT_EQ(cudaStreamGetId_ptsz(nullptr, nullptr), 1);
+  ASSERT_EQ(cudaStreamGetId(nullptr, &by_handle), 0);
+  EXPECT_EQ(by_handle, legacy);
+  ASSERT_EQ(cudaStreamGetId(kPerThread, &by_handle), 0);
+  EXPECT_EQ(by_handle, per_thread);
+  std::thread([&] { EXPECT_EQ(cudaStreamGetId_ptsz(nullptr, &of_another), 0); }).join();
+  ASSERT_EQ(cudaStreamGetId(other_, &created), 0);
+  EXPECT_EQ((std::set{legacy, per_thread, of_another, created}.size()), 4U);
 }
 
 TEST_F(CudaStreams, ObjectsOfACaptureAreProtectedUntilItsEnd) {
