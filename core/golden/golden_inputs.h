@@ -23,8 +23,8 @@ namespace kvscope::golden {
 // Without the member "file" when `file` is empty.
 [[nodiscard]] json::Value inputs_manifest(const LayoutOptions& options, std::string_view file);
 
-// Whether the golden holds its inputs (a scenario's), and else the file that its manifest names. InputError naming `source`
-// if the name is no text.
+// Whether the golden holds its inputs (a scenario's), and else the file that its manifest names. InputError naming
+// `source` if the name is no text.
 [[nodiscard]] bool holds_inputs(const Bundle& golden);
 [[nodiscard]] std::optional<std::string> inputs_file(const Bundle& golden, std::string_view source);
 
