@@ -63,7 +63,7 @@ std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::
                                        const std::optional<std::string>& given) {
   if (given) return given;
   if (golden::holds_inputs(golden)) return "";
-  const std::optional<std::string> named = golden::inputs_file(golden);
+  const std::optional<std::string> named = golden::inputs_file(golden, golden_path);
   if (!named) return std::nullopt;
   for (const std::filesystem::path& path :
        {std::filesystem::path(*named), std::filesystem::path(golden_path).parent_path() / *named,
@@ -71,6 +71,16 @@ std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::
     if (std::error_code error; std::filesystem::is_regular_file(path, error)) return path.string();
   }
   return std::nullopt;
+}
+
+std::string required_inputs(const golden::Bundle& golden, const std::string& golden_path,
+                            const std::optional<std::string>& given) {
+  if (const std::optional<std::string> found = find_inputs(golden, golden_path, given)) return *found;
+  const std::optional<std::string> named = golden::inputs_file(golden, golden_path);
+  throw InputError(golden_path, "inputs",
+                   named
+                       ? fmt::format("'{}', from which it was computed, is missing: pass the file with --input", *named)
+                       : "are not named in its manifest: pass the file that it was computed from with --input");
 }
 
 GoldenInputs::GoldenInputs(const golden::Bundle& golden, const std::string& golden_path, const std::string& inputs)

@@ -24,6 +24,9 @@ struct GoldenAndCandidate {
 // golden's folder; an empty text when the golden holds its inputs. Nothing when there is no such file.
 [[nodiscard]] std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::string& golden_path,
                                                      const std::optional<std::string>& given);
+// The same. InputError with the name of a file that is missing.
+[[nodiscard]] std::string required_inputs(const golden::Bundle& golden, const std::string& golden_path,
+                                          const std::optional<std::string>& given);
 
 // The inputs of a golden and the problem that they are. `golden` must outlive it.
 class GoldenInputs {

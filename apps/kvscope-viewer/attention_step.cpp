@@ -89,7 +89,7 @@ std::unique_ptr<AttentionStep> AttentionStep::of_bundle(const std::string& path)
   step->page_size_ = page_size_of(golden);
   const std::optional<std::string> inputs = find_inputs(golden, path, std::nullopt);
   if (!inputs) {
-    const std::optional<std::string> named = golden::inputs_file(golden);
+    const std::optional<std::string> named = golden::inputs_file(golden, path);
     step->no_problem_ =
         named ? fmt::format("the inputs of the golden, '{}', are missing: put the file beside the golden", *named)
               : "the golden names no inputs: make it with `kvscope golden`";

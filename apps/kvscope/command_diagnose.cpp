@@ -38,15 +38,7 @@ int run(const DiagnoseCommand& command) {
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
   options.rounding = command.rounding;
-  const std::optional<std::string> inputs = find_inputs(golden_bundle, command.golden, command.input);
-  if (!inputs) {
-    const std::optional<std::string> named = golden::inputs_file(golden_bundle);
-    throw InputError(
-        command.golden, "inputs",
-        named ? fmt::format("'{}', from which it was computed, is missing: pass the file with --input", *named)
-              : "are not named in its manifest: pass the file that it was computed from with --input");
-  }
-  const GoldenInputs read(golden_bundle, command.golden, *inputs);
+  const GoldenInputs read(golden_bundle, command.golden, required_inputs(golden_bundle, command.golden, command.input));
   options.inputs = &read.problem();
   const golden::CompareResult compared = golden::compare(golden_bundle, candidate, options);
   const golden::Diagnosis diagnosis = read.diagnose(candidate, command.rounding, compared.failing_groups);

@@ -38,7 +38,7 @@ std::vector<std::string> layouts_that_fit(const golden::Bundle& bundle, LayoutCh
 // The golden output of a file of tensors states how to read them, but does not hold them.
 void reject_golden_output(const golden::Bundle& bundle, const std::string& file) {
   if (golden::holds_inputs(bundle) || !bundle.tensors.contains("o")) return;
-  const std::optional<std::string> inputs = golden::inputs_file(bundle);
+  const std::optional<std::string> inputs = golden::inputs_file(bundle, file);
   if (!inputs) return;
   throw InputError(file, "",
                    fmt::format("is a golden bundle, which does not hold the tensors that it was computed from: pass "
@@ -297,7 +297,7 @@ golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const Layout
                                  fitting_layouts(bundle, choice, file, option)));
   }
   if (given) {
-    const std::string& layout = *bundle.manifest.find("layout")->as_string();
+    const std::string layout = golden::stated_layout(bundle, file);
     // Earlier versions of convert did not write the description of a layout that is not a named one.
     if (given->layout == layout && is_undescribed(bundle, layout)) return *given;
     const bool axes = choice.layout.empty();

@@ -19,6 +19,7 @@
 #include "core/base/errors.h"
 #include "core/base/report.h"
 #include "core/golden/bundle/bundle.h"
+#include "core/golden/golden_inputs.h"
 #include "core/golden/verdict/measures.h"
 
 namespace kvscope::apps {
@@ -31,26 +32,15 @@ struct MergeCommand {
   std::string empty = "-inf";
 };
 
-// The base a part's manifest names: "natural" or "two"; empty when it names none.
-std::string stated_base(const std::string& path, const golden::Bundle& bundle) {
-  const json::Value* conventions = bundle.manifest.find("conventions");
-  const json::Value* base = conventions == nullptr ? nullptr : conventions->find("lse_base");
-  if (base == nullptr) return "";
-  if (*base != json::Value("natural") && *base != json::Value("two")) {
-    throw InputError(path, "manifest 'conventions.lse_base'",
-                     fmt::format("is {}, not one of natural, two", json::dump(*base, -1)));
-  }
-  return *base->as_string();
-}
-
 // The base of all parts. A part that states another base is rejected: its merged result would be wrong but plausible.
 std::string common_base(const MergeCommand& command, const std::vector<golden::Bundle>& bundles) {
   std::string base = command.base.value_or("");
   std::string said_by = "--lse-base";
   std::vector<Fault> faults;
   for (std::size_t i = 0; i < bundles.size(); ++i) {
-    const std::string stated = stated_base(command.parts[i], bundles[i]);
-    if (stated.empty()) continue;
+    const std::optional<attention::LseBase> read = golden::stated_attention(bundles[i], command.parts[i]).lse_base;
+    if (!read) continue;
+    const std::string stated = *read == attention::LseBase::two ? "two" : "natural";
     if (base.empty()) {
       base = stated;
       said_by = command.parts[i];

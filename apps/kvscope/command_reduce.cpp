@@ -138,13 +138,10 @@ int run(const ReduceCommand& command) {
     golden_bundle = open_bundle(command.golden);
     golden::check_has_answer(golden_bundle, command.golden, "CANDIDATE");
   }
-  const std::optional<std::string> named = find_inputs(golden_bundle, command.golden, command.input);
-  if (!named) {
-    throw InputError(command.golden, "inputs", "from which it was computed are missing: pass the file with --input");
-  }
-  const std::string inputs_name = named->empty() ? command.golden : *named;
+  const std::string named = required_inputs(golden_bundle, command.golden, command.input);
+  const std::string inputs_name = named.empty() ? command.golden : named;
   const golden::LayoutOptions options = golden::layout_options_of(golden_bundle, command.golden);
-  const golden::Bundle inputs = named->empty() ? golden::without_answer(std::move(golden_bundle)) : open_bundle(*named);
+  const golden::Bundle inputs = named.empty() ? golden::without_answer(std::move(golden_bundle)) : open_bundle(named);
   const std::string ending = std::filesystem::path(inputs_name).extension().string();
   const std::string out = command.out.value_or("reduced" + ending);
   golden::check_bundle_name(out);

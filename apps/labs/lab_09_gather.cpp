@@ -429,7 +429,9 @@ class GatherGrader final : public Grader {
     int hint = 2;
   };
   static Part partly_wrong(const std::vector<GatherCase>& cases, const std::vector<std::vector<Found>>& found) {
-    std::int64_t unwritten = 0, behind = 0, second_half = 0, halves = 0, other = 0, all = 0, rows = 0, lost_rows = 0;
+    constexpr std::int64_t kPass = 32;  // vectors that a warp copies at once: 512 bytes
+    std::int64_t unwritten = 0, behind = 0, passes = 0, second_half = 0, halves = 0, other = 0, all = 0, rows = 0,
+                 lost_rows = 0, in_row = 0;  // in_row: unwritten vectors of the row so far
     for (std::size_t c = 0; c < cases.size(); ++c) {
       const std::int64_t vectors = cases[c].row / 8;
       rows += cases[c].count();
@@ -438,15 +440,17 @@ class GatherGrader final : public Grader {
         const bool is_unwritten = found[c][v].kind == Found::Kind::unwritten;
         ++all;
         unwritten += is_unwritten ? 1 : 0;
-        behind += is_unwritten && column >= 32 ? 1 : 0;
+        behind += is_unwritten && column >= kPass ? 1 : 0;
+        passes += column >= kPass ? 1 : 0;
         second_half += is_unwritten && column >= vectors / 2 ? 1 : 0;
         halves += column >= vectors / 2 ? 1 : 0;
         other += found[c][v].kind == Found::Kind::other ? 1 : 0;
-        lost_rows += column == 0 && is_unwritten ? 1 : 0;
+        in_row = (column == 0 ? 0 : in_row) + (is_unwritten ? 1 : 0);
+        lost_rows += in_row == vectors ? 1 : 0;
       }
     }
     if (unwritten == all) return {"nothing is written to out", 1};
-    if (unwritten > 0 && unwritten == behind) {
+    if (unwritten > 0 && unwritten == behind && unwritten == passes) {
       return {"only the first 512 bytes of a row are copied: 32 lanes copy 16 bytes each, and longer rows need a loop"};
     }
     if (unwritten > 0 && unwritten == second_half && unwritten == halves) {
@@ -500,7 +504,7 @@ class GatherGrader final : public Grader {
       const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[kOut]);
       for (std::int64_t i = 0; i < made.count(); ++i) {
         const auto* const row = out.data() + i * made.row;
-        if (std::count(row, row + 8, 0xcdcd) == 8) {
+        if (std::count(row, row + made.row, 0xcdcd) == made.row) {
           return failed(lab(), "in_bounds", fmt::format("row {} of {} is not written", i, made.count()),
                         gather_text(made, i), 2);
         }

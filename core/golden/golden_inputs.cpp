@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <ranges>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,9 +21,10 @@
 namespace kvscope::golden {
 namespace {
 
-std::optional<std::string> text(const json::Value* object, std::string_view key) {
-  const json::Value* value = object == nullptr ? nullptr : object->find(key);
-  return value == nullptr || value->as_string() == nullptr ? std::nullopt : std::optional(*value->as_string());
+// "inputs" or "output"; empty: a golden, or another text, which the readers of its other members reject.
+std::string_view held(const Bundle& bundle) {
+  const json::Value* value = bundle.manifest.find("holds");
+  return value == nullptr || value->as_string() == nullptr ? std::string_view() : *value->as_string();
 }
 
 template <class Value>
@@ -48,9 +52,25 @@ class Members {
     object_ = nullptr;
   }
 
-  [[nodiscard]] const json::Value* find(std::string_view key) const {
+  const json::Value* find(std::string_view key) {
+    known_.emplace(key);
     const json::Value* value = object_ == nullptr ? nullptr : object_->find(key);
     return value == nullptr || value->is_null() ? nullptr : value;
+  }
+  // After all members have been read: each other one is a fault, because it would change nothing.
+  void reject_others() {
+    if (object_ == nullptr || !object_->is_object()) return;
+    for (const auto& [key, value] : *object_->as_object()) {
+      if (!known_.contains(key))
+        fault(key, value, fmt::format("which is not read: one of {}", fmt::join(known_, ", ")));
+    }
+  }
+  std::optional<std::string> text(std::string_view key) {
+    const json::Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (value->as_string() != nullptr) return *value->as_string();
+    fault(key, *value, "not a text");
+    return std::nullopt;
   }
   std::optional<std::int64_t> integer(std::string_view key, std::int64_t least = INT64_MIN) {
     const json::Value* value = find(key);
@@ -114,7 +134,40 @@ class Members {
   std::string key_;
   const json::Value* object_;
   std::vector<Fault>& faults_;
+  std::set<std::string, std::less<>> known_;  // the members that were asked for
 };
+
+std::optional<std::string> one_text(const Bundle& bundle, std::string object, std::string_view key,
+                                    std::string_view source) {
+  std::vector<Fault> faults;
+  std::optional<std::string> out = Members(bundle.manifest, std::move(object), faults).text(key);
+  if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
+  return out;
+}
+
+StatedAttention read_conventions(Members& stated) {
+  StatedAttention out;
+  attention::Options& attention = out.options;
+  attention.mask = stated.one_of<MaskKind>("mask", kMasks).value_or(MaskKind::causal);
+  attention.alignment =
+      stated.one_of<CausalAlignment>("alignment", kAlignments).value_or(CausalAlignment::bottom_right);
+  attention.window_left = stated.integer("window_left").value_or(-1);
+  attention.window_right = stated.integer("window_right").value_or(0);
+  attention.chunk = stated.integer("chunk").value_or(0);
+  out.scale = stated.number("scale");
+  attention.soft_cap = stated.number("soft_cap");
+  out.lse_base = stated.one_of<attention::LseBase>("lse_base", kLseBases);
+  attention.lse_base = out.lse_base.value_or(attention::LseBase::natural);
+  attention.empty_row =
+      stated.one_of<attention::EmptyRow>("empty_row", kEmptyRows).value_or(attention::EmptyRow::minus_infinity);
+  out.sinks = stated.flag("sinks");
+  // The tensors show whether there are any.
+  static_cast<void>(stated.flag("alibi"));
+  static_cast<void>(stated.flag("bias"));
+  return out;
+}
+
+constexpr Named<std::string_view> kHeld[] = {{"inputs", "inputs"}, {"output", "output"}};
 
 // Removes the output tensors of a golden, except those that the layout reads: query_offsets, a block_table.
 void remove_answer(Bundle& bundle, const LayoutDescription& layout) {
@@ -160,12 +213,19 @@ bool holds_inputs(const Bundle& golden) {
   return golden.tensors.contains("blocks") && golden.tensors.contains("q");
 }
 
-std::optional<std::string> inputs_file(const Bundle& golden) {
-  return text(golden.manifest.find("inputs"), "file");
+std::optional<std::string> inputs_file(const Bundle& golden, std::string_view source) {
+  return one_text(golden, "inputs", "file", source);
 }
 
 bool states_layout(const Bundle& bundle) {
-  return text(&bundle.manifest, "layout").has_value();
+  const json::Value* layout = bundle.manifest.find("layout");
+  return layout != nullptr && !layout->is_null();
+}
+
+std::string stated_layout(const Bundle& bundle, std::string_view source) {
+  const std::optional<std::string> layout = one_text(bundle, "", "layout", source);
+  KVSCOPE_ASSERT(layout.has_value());  // the caller: states_layout
+  return *layout;
 }
 
 bool states_conventions(const Bundle& bundle) {
@@ -186,12 +246,14 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
 
 LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
   const json::Value& manifest = bundle.manifest;
-  const std::optional<std::string> layout = text(&manifest, "layout");
-  KVSCOPE_ASSERT(layout.has_value());  // the caller: states_layout
+  KVSCOPE_ASSERT(states_layout(bundle));  // the caller
   std::vector<Fault> faults;
   Members sizes(manifest, "", faults), inputs(manifest, "inputs", faults), stated(manifest, "conventions", faults);
   LayoutOptions options;
-  options.layout = *layout;
+  const std::optional<std::string> layout = sizes.text("layout");
+  options.layout = layout.value_or("");
+  static_cast<void>(sizes.one_of<std::string_view>("holds", kHeld));
+  static_cast<void>(inputs.text("file"));
   options.layer = inputs.integer("layer").value_or(0);
   const std::optional<DType> cache_dtype = inputs.dtype("cache_dtype");
   if (cache_dtype) options.cache_type = CacheType{*cache_dtype};
@@ -209,20 +271,13 @@ LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
     options.value_size = sizes.integer("value_size", 1);
   }
   options.ignore = inputs.texts("ignore");
-  attention::Options& attention = options.attention;
-  attention.mask = stated.one_of<MaskKind>("mask", kMasks).value_or(MaskKind::causal);
-  attention.alignment =
-      stated.one_of<CausalAlignment>("alignment", kAlignments).value_or(CausalAlignment::bottom_right);
-  attention.window_left = stated.integer("window_left").value_or(-1);
-  attention.window_right = stated.integer("window_right").value_or(0);
-  attention.chunk = stated.integer("chunk").value_or(0);
-  options.scale = stated.number("scale");
-  attention.soft_cap = stated.number("soft_cap");
-  attention.lse_base = stated.one_of<attention::LseBase>("lse_base", kLseBases).value_or(attention::LseBase::natural);
-  attention.empty_row =
-      stated.one_of<attention::EmptyRow>("empty_row", kEmptyRows).value_or(attention::EmptyRow::minus_infinity);
+  const StatedAttention conventions = read_conventions(stated);
+  options.attention = conventions.options;
+  options.scale = conventions.scale;
   const json::Value* described = inputs.find("layout");
-  if (described == nullptr && find_layout(options.layout) == nullptr) {
+  inputs.reject_others();
+  stated.reject_others();
+  if (layout && described == nullptr && find_layout(options.layout) == nullptr) {
     faults.push_back({"manifest 'layout'",
                       fmt::format("is '{}', which is no named layout and which the manifest does not describe: pass "
                                   "the file that describes it as the layout",
@@ -235,12 +290,22 @@ LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
   return options;
 }
 
+StatedAttention stated_attention(const Bundle& bundle, std::string_view source) {
+  std::vector<Fault> faults;
+  Members stated(bundle.manifest, "conventions", faults), sizes(bundle.manifest, "", faults);
+  StatedAttention out = read_conventions(stated);
+  out.head_size = sizes.integer("head_size", 1);
+  static_cast<void>(sizes.one_of<std::string_view>("holds", kHeld));
+  if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
+  return out;
+}
+
 bool holds_only_inputs(const Bundle& bundle) {
-  return text(&bundle.manifest, "holds") == "inputs";
+  return held(bundle) == "inputs";
 }
 
 bool holds_only_output(const Bundle& bundle) {
-  return text(&bundle.manifest, "holds") == "output";
+  return held(bundle) == "output";
 }
 
 Bundle inputs_bundle(const Bundle& tensors, const PreparedProblem& prepared, const LayoutOptions& options,

@@ -23,20 +23,36 @@ namespace kvscope::golden {
 // Without the member "file" when `file` is empty.
 [[nodiscard]] json::Value inputs_manifest(const LayoutOptions& options, std::string_view file);
 
-// Whether the golden holds its inputs (a scenario's), and else the file that its manifest names.
+// Whether the golden holds its inputs (a scenario's), and else the file that its manifest names. InputError naming
+// `source` if the name is no text.
 [[nodiscard]] bool holds_inputs(const Bundle& golden);
-[[nodiscard]] std::optional<std::string> inputs_file(const Bundle& golden);
+[[nodiscard]] std::optional<std::string> inputs_file(const Bundle& golden, std::string_view source);
 
 // Whether the manifest states the layout, as that of a golden, of a bundle of inputs and of a converted cache does.
 [[nodiscard]] bool states_layout(const Bundle& bundle);
+// Its name. The caller owes states_layout(bundle). InputError naming `source` if it is no text.
+[[nodiscard]] std::string stated_layout(const Bundle& bundle, std::string_view source);
 // Whether it states mask, scale and the other conventions too. A cache that was converted from tensors without a
 // manifest has none.
 [[nodiscard]] bool states_conventions(const Bundle& bundle);
 
 // The options that the manifest states: layout, types and sizes, and the conventions if it has them. The caller owes
 // states_layout(bundle). InputError naming `source` with all faults: a layout that the manifest does not describe and
-// that is no named one, and each member of another type or value than kvscope writes.
+// that is no named one, each member of another type or value than kvscope writes, and each member of "inputs" and
+// "conventions" that kvscope does not read.
 [[nodiscard]] LayoutOptions stated_options(const Bundle& bundle, std::string_view source);
+
+// What the manifest of an output states about the attention that it is a result of. Unlike a problem's, it may have
+// conventions that only the comparison of two bundles reads.
+struct StatedAttention {
+  attention::Options options;  // the defaults where nothing is stated; no scale
+  std::optional<double> scale;
+  std::optional<attention::LseBase> lse_base;
+  std::optional<std::int64_t> head_size;
+  bool sinks = false;
+};
+// InputError naming `source` with each member of another type or value.
+[[nodiscard]] StatedAttention stated_attention(const Bundle& bundle, std::string_view source);
 
 // The options with which prepare_problem gives the golden's problem again: layout, types and every convention.
 // InputError naming `source` when the manifest does not state them: the golden was made by another program.

@@ -22,9 +22,12 @@ enum NodeType : int {  // cudaGraphNodeType
   kHostNode = 3,
   kGraphNode = 4,
   kEmptyNode = 5,
+  kAllocationNode = 10,
   kFreeNode = 11
 };
 
+enum CaptureMode : int { kGlobalCapture = 0, kThreadLocalCapture = 1, kRelaxedCapture = 2 };  // cudaStreamCaptureMode
+enum CaptureStatus : int { kNotCapturing = 0, kCapturing = 1, kInvalidated = 2 };             // cudaStreamCaptureStatus
 enum UpdateResult : int { kUpdated = 0, kTopologyChanged = 2, kNodeTypeChanged = 3 };  // cudaGraphExecUpdateResult
 
 struct Dim3 {

@@ -131,18 +131,10 @@ KVSCOPE_CUDA const char* cudaGetErrorString(int status) {
 // --- the device ---
 
 KVSCOPE_CUDA int cudaGetDeviceCount(int* count) {
-  return enter_always("cudaGetDeviceCount", KVSCOPE_CALLER, [&](Runtime&) {
-    if (count == nullptr) return kInvalidValue;
-    *count = 1;
-    return kSuccess;
-  });
+  return enter_always("cudaGetDeviceCount", KVSCOPE_CALLER, {count}, [&](Runtime&) { return *count = 1, kSuccess; });
 }
 KVSCOPE_CUDA int cudaGetDevice(int* device) {
-  return enter_always("cudaGetDevice", KVSCOPE_CALLER, [&](Runtime&) {
-    if (device == nullptr) return kInvalidValue;
-    *device = 0;
-    return kSuccess;
-  });
+  return enter_always("cudaGetDevice", KVSCOPE_CALLER, {device}, [&](Runtime&) { return *device = 0, kSuccess; });
 }
 KVSCOPE_CUDA int cudaSetDevice(int device) {
   return enter("cudaSetDevice", KVSCOPE_CALLER, [&](Runtime&) { return check_device(device); });
@@ -151,22 +143,22 @@ KVSCOPE_CUDA int cudaInitDevice(int device, unsigned, unsigned) {
   return enter("cudaInitDevice", KVSCOPE_CALLER, [&](Runtime&) { return check_device(device); });
 }
 KVSCOPE_CUDA int cudaChooseDevice(int* device, const void*) {
-  return enter("cudaChooseDevice", KVSCOPE_CALLER, [&](Runtime&) { return *device = 0, kSuccess; });
+  return enter("cudaChooseDevice", KVSCOPE_CALLER, {device}, [&](Runtime&) { return *device = 0, kSuccess; });
 }
-KVSCOPE_CUDA int cudaSetValidDevices(int*, int) {
+KVSCOPE_CUDA int cudaSetValidDevices(int* /*devices*/, int) {
   return kSuccess;
 }
 KVSCOPE_CUDA int cudaSetDeviceFlags(unsigned) {
   return kSuccess;
 }
 KVSCOPE_CUDA int cudaGetDeviceFlags(unsigned* flags) {
-  return *flags = 0, kSuccess;
+  return enter_always("cudaGetDeviceFlags", KVSCOPE_CALLER, {flags}, [&](Runtime&) { return *flags = 0, kSuccess; });
 }
 KVSCOPE_CUDA int cudaDeviceSynchronize() {
-  return enter("cudaDeviceSynchronize", KVSCOPE_CALLER, [](Runtime&) { return kSuccess; });
+  return enter("cudaDeviceSynchronize", KVSCOPE_CALLER, [](Runtime& r) { return r.synchronize_device(); });
 }
 KVSCOPE_CUDA int cudaThreadSynchronize() {
-  return enter("cudaThreadSynchronize", KVSCOPE_CALLER, [](Runtime&) { return kSuccess; });
+  return enter("cudaThreadSynchronize", KVSCOPE_CALLER, [](Runtime& r) { return r.synchronize_device(); });
 }
 KVSCOPE_CUDA int cudaDeviceReset() {
   return enter_always("cudaDeviceReset", KVSCOPE_CALLER, [](Runtime& r) { return r.reset(), kSuccess; });
@@ -175,15 +167,13 @@ KVSCOPE_CUDA int cudaThreadExit() {
   return enter_always("cudaThreadExit", KVSCOPE_CALLER, [](Runtime& r) { return r.reset(), kSuccess; });
 }
 KVSCOPE_CUDA int cudaGetDeviceProperties(DeviceProperties13* out, int device) {
-  return enter_always("cudaGetDeviceProperties", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (out == nullptr) return kInvalidValue;
+  return enter_always("cudaGetDeviceProperties", KVSCOPE_CALLER, {out}, [&](Runtime& r) {
     if (device == 0) fill(*out, r);
     return check_device(device);
   });
 }
 KVSCOPE_CUDA int cudaGetDeviceProperties_v2(DeviceProperties12* out, int device) {  // the name in 12.x
-  return enter_always("cudaGetDeviceProperties", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (out == nullptr) return kInvalidValue;
+  return enter_always("cudaGetDeviceProperties", KVSCOPE_CALLER, {out}, [&](Runtime& r) {
     if (device == 0) {
       fill(*out, r);
       out->clock_rate[0] = out->memory_clock_rate[0] = kClock;
@@ -193,23 +183,24 @@ KVSCOPE_CUDA int cudaGetDeviceProperties_v2(DeviceProperties12* out, int device)
   });
 }
 KVSCOPE_CUDA int cudaDeviceGetAttribute(int* value, int attribute, int device) {
-  return enter_always("cudaDeviceGetAttribute", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (value == nullptr || attribute < 1) return kInvalidValue;
+  return enter_always("cudaDeviceGetAttribute", KVSCOPE_CALLER, {value}, [&](Runtime& r) {
+    if (attribute < 1) return kInvalidValue;
     *value = attribute_value(attribute, r);
     return check_device(device);
   });
 }
 KVSCOPE_CUDA int cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  return enter_always("cudaDeviceGetPCIBusId", KVSCOPE_CALLER, [&](Runtime&) {
+  return enter_always("cudaDeviceGetPCIBusId", KVSCOPE_CALLER, {text}, [&](Runtime&) {
     constexpr std::string_view kBus = "0000:00:00.0";
-    if (text == nullptr || length <= static_cast<int>(kBus.size())) return kInvalidValue;
+    if (length <= static_cast<int>(kBus.size())) return kInvalidValue;
     std::memcpy(text, kBus.data(), kBus.size());
     text[kBus.size()] = '\0';
     return check_device(device);
   });
 }
 KVSCOPE_CUDA int cudaDeviceGetByPCIBusId(int* device, const char*) {
-  return *device = 0, kSuccess;
+  return enter_always("cudaDeviceGetByPCIBusId", KVSCOPE_CALLER, {device},
+                      [&](Runtime&) { return *device = 0, kSuccess; });
 }
 KVSCOPE_CUDA int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least != nullptr) *least = 0;
@@ -217,13 +208,15 @@ KVSCOPE_CUDA int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return kSuccess;
 }
 KVSCOPE_CUDA int cudaDeviceGetCacheConfig(int* config) {
-  return *config = 0, kSuccess;
+  return enter_always("cudaDeviceGetCacheConfig", KVSCOPE_CALLER, {config},
+                      [&](Runtime&) { return *config = 0, kSuccess; });
 }
 KVSCOPE_CUDA int cudaDeviceSetCacheConfig(int) {
   return kSuccess;
 }
 KVSCOPE_CUDA int cudaDeviceGetSharedMemConfig(int* config) {
-  return *config = 1, kSuccess;
+  return enter_always("cudaDeviceGetSharedMemConfig", KVSCOPE_CALLER, {config},
+                      [&](Runtime&) { return *config = 1, kSuccess; });
 }
 KVSCOPE_CUDA int cudaDeviceSetSharedMemConfig(int) {
   return kSuccess;
@@ -234,7 +227,7 @@ KVSCOPE_CUDA int cudaCtxResetPersistingL2Cache() {
 
 // There is one device, which cannot access another.
 KVSCOPE_CUDA int cudaDeviceCanAccessPeer(int* can, int, int) {
-  return *can = 0, kSuccess;
+  return enter_always("cudaDeviceCanAccessPeer", KVSCOPE_CALLER, {can}, [&](Runtime&) { return *can = 0, kSuccess; });
 }
 KVSCOPE_CUDA int cudaDeviceEnablePeerAccess(int, unsigned) {
   return enter("cudaDeviceEnablePeerAccess", KVSCOPE_CALLER, [](Runtime&) { return kPeerUnsupported; });
@@ -251,8 +244,8 @@ KVSCOPE_CUDA int cudaDeviceSetLimit(int limit, std::size_t value) {
   });
 }
 KVSCOPE_CUDA int cudaDeviceGetLimit(std::size_t* value, int limit) {
-  return enter("cudaDeviceGetLimit", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (value == nullptr || limit < 0 || limit > 6) return kUnsupportedLimit;
+  return enter("cudaDeviceGetLimit", KVSCOPE_CALLER, {value}, [&](Runtime& r) {
+    if (limit < 0 || limit > 6) return kUnsupportedLimit;
     const ptx::LaunchLimits& limits = r.engine().options().limits;
     *value = limit == 0   ? static_cast<std::size_t>(ptx::kMostLocal)
              : limit == 1 ? static_cast<std::size_t>(limits.printed_bytes)
@@ -265,10 +258,12 @@ KVSCOPE_CUDA int cudaDeviceGetLimit(std::size_t* value, int limit) {
 // --- versions, profiler ---
 
 KVSCOPE_CUDA int cudaRuntimeGetVersion(int* version) {
-  return *version = runtime_version(), kSuccess;
+  return enter_always("cudaRuntimeGetVersion", KVSCOPE_CALLER, {version},
+                      [&](Runtime&) { return *version = runtime_version(), kSuccess; });
 }
 KVSCOPE_CUDA int cudaDriverGetVersion(int* version) {
-  return *version = runtime_version(), kSuccess;
+  return enter_always("cudaDriverGetVersion", KVSCOPE_CALLER, {version},
+                      [&](Runtime&) { return *version = runtime_version(), kSuccess; });
 }
 KVSCOPE_CUDA int cudaProfilerStart() {
   return kSuccess;
@@ -281,7 +276,7 @@ KVSCOPE_CUDA int cudaProfilerStop() {
 
 namespace {
 Status entry_point(Runtime& r, const char* symbol, void** function, int* found) {
-  if (symbol == nullptr || function == nullptr) return kInvalidValue;
+  if (symbol == nullptr) return kInvalidValue;
   *function = driver_function(symbol);
   if (found != nullptr) *found = *function == nullptr ? 1 : 0;
   if (*function != nullptr) return kSuccess;
@@ -291,12 +286,12 @@ Status entry_point(Runtime& r, const char* symbol, void** function, int* found) 
 }  // namespace
 
 KVSCOPE_CUDA int cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long, int* found) {
-  return enter("cudaGetDriverEntryPoint", KVSCOPE_CALLER,
+  return enter("cudaGetDriverEntryPoint", KVSCOPE_CALLER, {function},
                [&](Runtime& r) { return entry_point(r, symbol, function, found); });
 }
 KVSCOPE_CUDA int cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
                                                   int* found) {
-  return enter("cudaGetDriverEntryPointByVersion", KVSCOPE_CALLER,
+  return enter("cudaGetDriverEntryPointByVersion", KVSCOPE_CALLER, {function},
                [&](Runtime& r) { return entry_point(r, symbol, function, found); });
 }
 KVSCOPE_CUDA_ALIAS(cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint)

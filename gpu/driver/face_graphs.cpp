@@ -27,7 +27,7 @@ bool find_nodes(const Graph& graph, void* const* handles, std::size_t count, std
 Status add_node(Runtime& r, void** out, void* graph, void* const* after, std::size_t count, NodeType type,
                 std::function<Status()> work) {
   Graph* const to = find_graph(r, graph);
-  if (to == nullptr || out == nullptr || (count > 0 && after == nullptr)) return kInvalidValue;
+  if (to == nullptr || (count > 0 && after == nullptr)) return kInvalidValue;
   auto node = std::make_unique<GraphNode>();
   node->graph = to;
   node->type = type;
@@ -55,8 +55,7 @@ Status kernel_work(Runtime& r, const KernelNodeParams* p, std::function<Status()
 }  // namespace
 
 KVSCOPE_CUDA int cudaGraphCreate(void** graph, unsigned) {
-  return enter("cudaGraphCreate", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (graph == nullptr) return kInvalidValue;
+  return enter("cudaGraphCreate", KVSCOPE_CALLER, {graph}, [&](Runtime& r) {
     auto made = std::make_unique<Graph>();
     *graph = made.get();
     r.graphs.emplace(*graph, std::move(made));
@@ -73,7 +72,7 @@ KVSCOPE_CUDA int cudaGraphDestroy(void* graph) {
 }
 KVSCOPE_CUDA int cudaGraphAddKernelNode(void** node, void* graph, void* const* after, std::size_t count,
                                         const KernelNodeParams* p) {
-  return enter("cudaGraphAddKernelNode", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGraphAddKernelNode", KVSCOPE_CALLER, {node}, [&](Runtime& r) {
     std::function<Status()> work;
     if (const Status status = kernel_work(r, p, work); status != kSuccess) return status;
     return add_node(r, node, graph, after, count, kKernelNode, std::move(work));
@@ -81,14 +80,14 @@ KVSCOPE_CUDA int cudaGraphAddKernelNode(void** node, void* graph, void* const* a
 }
 KVSCOPE_CUDA int cudaGraphAddMemcpyNode1D(void** node, void* graph, void* const* after, std::size_t count, void* to,
                                           const void* from, std::size_t bytes, int kind) {
-  return enter("cudaGraphAddMemcpyNode1D", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGraphAddMemcpyNode1D", KVSCOPE_CALLER, {node}, [&](Runtime& r) {
     const Copy copy{.to = address_of(to), .from = address_of(from), .width = bytes, .kind = kind};
     return add_node(r, node, graph, after, count, kCopyNode, [&r, copy] { return r.copy(copy); });
   });
 }
 KVSCOPE_CUDA int cudaGraphAddMemsetNode(void** node, void* graph, void* const* after, std::size_t count,
                                         const MemsetNodeParams* p) {
-  return enter("cudaGraphAddMemsetNode", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGraphAddMemsetNode", KVSCOPE_CALLER, {node}, [&](Runtime& r) {
     if (p == nullptr || (p->element != 1 && p->element != 2 && p->element != 4)) return kInvalidValue;
     return add_node(r, node, graph, after, count, kSetNode, [&r, p = *p] {
       return r.set(address_of(p.to), p.pitch, 0, p.value, p.element, p.width, p.height, 1);
@@ -97,13 +96,13 @@ KVSCOPE_CUDA int cudaGraphAddMemsetNode(void** node, void* graph, void* const* a
 }
 KVSCOPE_CUDA int cudaGraphAddHostNode(void** node, void* graph, void* const* after, std::size_t count,
                                       const HostNodeParams* p) {
-  return enter("cudaGraphAddHostNode", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGraphAddHostNode", KVSCOPE_CALLER, {node}, [&](Runtime& r) {
     if (p == nullptr || p->function == nullptr) return kInvalidValue;
     return add_node(r, node, graph, after, count, kHostNode, [p = *p] { return p.function(p.data), kSuccess; });
   });
 }
 KVSCOPE_CUDA int cudaGraphAddEmptyNode(void** node, void* graph, void* const* after, std::size_t count) {
-  return enter("cudaGraphAddEmptyNode", KVSCOPE_CALLER,
+  return enter("cudaGraphAddEmptyNode", KVSCOPE_CALLER, {node},
                [&](Runtime& r) { return add_node(r, node, graph, after, count, kEmptyNode, nullptr); });
 }
 
@@ -134,9 +133,9 @@ KVSCOPE_CUDA int cudaGraphAddDependencies_v2(void* graph, void* const* from, voi
 // `count` is the room of `nodes`, then the number of nodes in it; further entries become null. Without `nodes`, it is the number of
 // nodes of the graph.
 KVSCOPE_CUDA int cudaGraphGetNodes(void* graph, void** nodes, std::size_t* count) {
-  return enter("cudaGraphGetNodes", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGraphGetNodes", KVSCOPE_CALLER, {count}, [&](Runtime& r) {
     const Graph* const g = find_graph(r, graph);
-    if (g == nullptr || count == nullptr) return kInvalidValue;
+    if (g == nullptr) return kInvalidValue;
     const std::size_t room = nodes == nullptr ? 0 : *count;
     for (std::size_t i = 0; i < room; ++i) nodes[i] = i < g->nodes.size() ? g->nodes[i].get() : nullptr;
     *count = nodes == nullptr ? g->nodes.size() : std::min(room, g->nodes.size());
@@ -144,9 +143,9 @@ KVSCOPE_CUDA int cudaGraphGetNodes(void* graph, void** nodes, std::size_t* count
   });
 }
 KVSCOPE_CUDA int cudaGraphNodeGetType(void* node, int* type) {
-  return enter("cudaGraphNodeGetType", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaGraphNodeGetType", KVSCOPE_CALLER, {type}, [&](Runtime& r) {
     const GraphNode* const n = r.find_node(node);
-    if (n == nullptr || type == nullptr) return kInvalidValue;
+    if (n == nullptr) return kInvalidValue;
     *type = n->type;
     return kSuccess;
   });
@@ -164,7 +163,7 @@ KVSCOPE_CUDA int cudaGraphKernelNodeSetParams(void* node, const KernelNodeParams
 namespace {
 Status instantiate(Runtime& r, void** exec, void* graph) {
   const Graph* const g = find_graph(r, graph);
-  if (exec == nullptr || g == nullptr) return kInvalidValue;
+  if (g == nullptr) return kInvalidValue;
   auto made = std::make_unique<GraphExec>(Runtime::instantiate(*g));
   if (made->steps.size() != g->nodes.size()) return kInvalidValue;  // a cycle
   *exec = made.get();
@@ -174,10 +173,10 @@ Status instantiate(Runtime& r, void** exec, void* graph) {
 }  // namespace
 
 KVSCOPE_CUDA int cudaGraphInstantiate(void** exec, void* graph, unsigned long long) {
-  return enter("cudaGraphInstantiate", KVSCOPE_CALLER, [&](Runtime& r) { return instantiate(r, exec, graph); });
+  return enter("cudaGraphInstantiate", KVSCOPE_CALLER, {exec}, [&](Runtime& r) { return instantiate(r, exec, graph); });
 }
 KVSCOPE_CUDA int cudaGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
-  return enter("cudaGraphInstantiateWithFlags", KVSCOPE_CALLER,
+  return enter("cudaGraphInstantiateWithFlags", KVSCOPE_CALLER, {exec},
                [&](Runtime& r) { return instantiate(r, exec, graph); });
 }
 KVSCOPE_CUDA int cudaGraphExecKernelNodeSetParams(void* exec, void* node, const KernelNodeParams* p) {
@@ -235,7 +234,7 @@ KVSCOPE_CUDA int cudaGraphLaunch(void* exec, void* stream) {
     });
   });
 }
-KVSCOPE_CUDA_ALIAS(cudaGraphLaunch_ptsz, cudaGraphLaunch)
+KVSCOPE_CUDA_PER_THREAD(cudaGraphLaunch_ptsz, cudaGraphLaunch, (void* exec, void* stream), (exec, stream))
 KVSCOPE_CUDA_ALIAS(cudaGraphUpload_ptsz, cudaGraphUpload)
 
 }  // namespace kvscope::driver

@@ -149,6 +149,7 @@ KVSCOPE_CUDA unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, std::si
   return 0;
 }
 KVSCOPE_CUDA int __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::size_t* shared, void* stream) {
+  if (has_null({grid, block, shared, stream})) return kInvalidValue;
   if (shapes().empty()) return kMissingConfiguration;
   const Shape shape = shapes().back();
   shapes().pop_back();
@@ -196,7 +197,7 @@ KVSCOPE_CUDA int cudaLaunchHostFunc(void* stream, void (*function)(void*), void*
 namespace {
 Status kernel_of(Runtime& r, void** out, const void* function) {
   Kernel* const kernel = r.find_kernel(function);
-  if (out == nullptr || kernel == nullptr) return kInvalidFunction;
+  if (kernel == nullptr) return kInvalidFunction;
   *out = kernel;
   return kSuccess;
 }
@@ -205,26 +206,27 @@ Status kernel_of(Runtime& r, void** out, const void* function) {
 KVSCOPE_CUDA int __cudaGetKernel(void** kernel, const void* function) {
   Runtime& r = runtime();
   const std::lock_guard lock(r.mutex);
-  return kernel_of(r, kernel, function);
+  return kernel == nullptr ? kInvalidValue : kernel_of(r, kernel, function);
 }
 KVSCOPE_CUDA int cudaGetKernel(void** kernel, const void* function) {
-  return enter("cudaGetKernel", KVSCOPE_CALLER, [&](Runtime& r) { return kernel_of(r, kernel, function); });
+  return enter("cudaGetKernel", KVSCOPE_CALLER, {kernel}, [&](Runtime& r) { return kernel_of(r, kernel, function); });
 }
 KVSCOPE_CUDA int cudaGetFuncBySymbol(void** kernel, const void* function) {
-  return enter("cudaGetFuncBySymbol", KVSCOPE_CALLER, [&](Runtime& r) { return kernel_of(r, kernel, function); });
+  return enter("cudaGetFuncBySymbol", KVSCOPE_CALLER, {kernel},
+               [&](Runtime& r) { return kernel_of(r, kernel, function); });
 }
 KVSCOPE_CUDA int cudaFuncGetName(const char** name, const void* function) {
-  return enter("cudaFuncGetName", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaFuncGetName", KVSCOPE_CALLER, {name}, [&](Runtime& r) {
     const Kernel* const kernel = r.find_kernel(function);
-    if (name == nullptr || kernel == nullptr) return kInvalidFunction;
+    if (kernel == nullptr) return kInvalidFunction;
     *name = kernel->name.c_str();
     return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaFuncGetParamInfo(const void* function, std::size_t index, std::size_t* offset, std::size_t* size) {
-  return enter("cudaFuncGetParamInfo", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaFuncGetParamInfo", KVSCOPE_CALLER, {offset}, [&](Runtime& r) {
     Kernel* const kernel = r.find_kernel(function);
-    if (kernel == nullptr || offset == nullptr) return kInvalidFunction;
+    if (kernel == nullptr) return kInvalidFunction;
     if (const Status status = r.load(*kernel->binary); status != kSuccess) return status;
     const ptx::Function* const f = r.function_of(*kernel);
     if (f == nullptr || index >= f->parameters.size()) return kInvalidValue;
@@ -236,9 +238,9 @@ KVSCOPE_CUDA int cudaFuncGetParamInfo(const void* function, std::size_t index, s
   });
 }
 KVSCOPE_CUDA int cudaFuncGetAttributes(FunctionAttributes* out, const void* function) {
-  return enter("cudaFuncGetAttributes", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaFuncGetAttributes", KVSCOPE_CALLER, {out}, [&](Runtime& r) {
     Kernel* const kernel = r.find_kernel(function);
-    if (out == nullptr || kernel == nullptr) return kInvalidFunction;
+    if (kernel == nullptr) return kInvalidFunction;
     if (const Status status = r.load(*kernel->binary); status != kSuccess) return status;
     const ptx::Program& program = *kernel->binary->module->program;
     const std::int32_t index = ptx::find_kernel(program, kernel->name);
@@ -306,19 +308,17 @@ KVSCOPE_CUDA int cudaFuncSetSharedMemConfig(const void*, int) {
 
 KVSCOPE_CUDA int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int block,
                                                                         std::size_t dynamic, unsigned) {
-  return enter("cudaOccupancyMaxActiveBlocksPerMultiprocessor", KVSCOPE_CALLER, [&](Runtime& r) {
-    return blocks == nullptr ? kInvalidValue : occupancy(r, function, block, dynamic, *blocks);
-  });
+  return enter("cudaOccupancyMaxActiveBlocksPerMultiprocessor", KVSCOPE_CALLER, {blocks},
+               [&](Runtime& r) { return occupancy(r, function, block, dynamic, *blocks); });
 }
 KVSCOPE_CUDA int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int block,
                                                                std::size_t dynamic) {
-  return enter("cudaOccupancyMaxActiveBlocksPerMultiprocessor", KVSCOPE_CALLER, [&](Runtime& r) {
-    return blocks == nullptr ? kInvalidValue : occupancy(r, function, block, dynamic, *blocks);
-  });
+  return enter("cudaOccupancyMaxActiveBlocksPerMultiprocessor", KVSCOPE_CALLER, {blocks},
+               [&](Runtime& r) { return occupancy(r, function, block, dynamic, *blocks); });
 }
 KVSCOPE_CUDA int cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* function, int blocks, int) {
-  return enter("cudaOccupancyAvailableDynamicSMemPerBlock", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (bytes == nullptr || blocks < 1) return kInvalidValue;
+  return enter("cudaOccupancyAvailableDynamicSMemPerBlock", KVSCOPE_CALLER, {bytes}, [&](Runtime& r) {
+    if (blocks < 1) return kInvalidValue;
     int possible = 0;
     if (const Status status = occupancy(r, function, 32, 0, possible); status != kSuccess) return status;
     const int target = r.engine().options().target;
@@ -328,17 +328,17 @@ KVSCOPE_CUDA int cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, c
   });
 }
 KVSCOPE_CUDA int cudaOccupancyMaxPotentialClusterSize(int* size, const void* function, const LaunchConfiguration*) {
-  return enter("cudaOccupancyMaxPotentialClusterSize", KVSCOPE_CALLER, [&](Runtime& r) {
+  return enter("cudaOccupancyMaxPotentialClusterSize", KVSCOPE_CALLER, {size}, [&](Runtime& r) {
     const Kernel* const kernel = r.find_kernel(function);
-    if (size == nullptr || kernel == nullptr) return kInvalidFunction;
+    if (kernel == nullptr) return kInvalidFunction;
     *size = kernel->non_portable_cluster ? 16 : 8;
     return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                                 const LaunchConfiguration* config) {
-  return enter("cudaOccupancyMaxActiveClusters", KVSCOPE_CALLER, [&](Runtime& r) {
-    if (clusters == nullptr || config == nullptr) return kInvalidValue;
+  return enter("cudaOccupancyMaxActiveClusters", KVSCOPE_CALLER, {clusters}, [&](Runtime& r) {
+    if (config == nullptr) return kInvalidValue;
     const ExtendedLaunch e = extended(*config);
     int blocks = 0;
     const std::int64_t threads = volume(extents(config->block), kMostThreads), size = volume(e.cluster, kMostCluster);
@@ -351,10 +351,21 @@ KVSCOPE_CUDA int cudaOccupancyMaxActiveClusters(int* clusters, const void* funct
   });
 }
 
-KVSCOPE_CUDA_ALIAS(cudaLaunchKernel_ptsz, cudaLaunchKernel)
-KVSCOPE_CUDA_ALIAS(__cudaLaunchKernel_ptsz, __cudaLaunchKernel)
-KVSCOPE_CUDA_ALIAS(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel)
-KVSCOPE_CUDA_ALIAS(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC)
-KVSCOPE_CUDA_ALIAS(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc)
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchKernel_ptsz, cudaLaunchKernel,
+                        (const void* function, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
+                         void* stream),
+                        (function, grid, block, arguments, shared, stream))
+KVSCOPE_CUDA_PER_THREAD(__cudaLaunchKernel_ptsz, __cudaLaunchKernel,
+                        (void* kernel, Dim3 grid, Dim3 block, void** arguments, std::size_t shared, void* stream),
+                        (kernel, grid, block, arguments, shared, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel,
+                        (const void* function, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
+                         void* stream),
+                        (function, grid, block, arguments, shared, stream))
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC,
+                        (const LaunchConfiguration* config, const void* function, void** arguments),
+                        (config, function, arguments))
+KVSCOPE_CUDA_PER_THREAD(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc,
+                        (void* stream, void (*function)(void*), void* data), (stream, function, data))
 
 }  // namespace kvscope::driver

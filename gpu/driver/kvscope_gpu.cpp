@@ -131,6 +131,9 @@ KVSCOPE_GPU_API int kvscope_gpu_run(kvscope_gpu* gpu, int module, const struct k
     config.grid = wide(launch->grid);
     config.block = wide(launch->block);
     config.cluster = wide(launch->cluster);
+    if (config.cluster[0] > 0) {  // {2} in C is {2, 0, 0}
+      for (std::int64_t& extent : config.cluster) extent = std::max<std::int64_t>(extent, 1);
+    }
     config.dynamic_shared = launch->dynamic_shared;
     const auto* const params = static_cast<const std::byte*>(launch->params);
     if (params != nullptr) config.params.assign(params, params + launch->params_bytes);

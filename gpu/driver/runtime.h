@@ -48,6 +48,7 @@ struct CallSite {
   std::string function;      // "cudaMalloc"
   std::string detail;        // "of 64 bytes"; may be empty
   const void* caller = nullptr;
+  bool per_thread = false;                 // its stream 0 is cudaStreamPerThread, not the legacy stream
   [[nodiscard]] std::string text() const;  // "call 1, cudaMalloc of 64 bytes, by main (app+0x1275)"
 };
 
@@ -61,6 +62,8 @@ struct Block {
   std::byte* host = nullptr;  // of mirrored memory; null for memory of the device only
   unsigned flags = 0;         // as passed by the program
   CallSite made, freed;       // freed.ordinal 0: live
+  bool of_graph = false;      // allocated by a node of a graph, at each launch
+  bool has_free_node = false;
 };
 
 // One copy of depth x height rows of `width` bytes. A pitch is the distance of rows, a slice that of planes, in bytes.
@@ -119,20 +122,38 @@ struct GraphExec {
   std::vector<Step> steps;  // in an order of the dependencies
 };
 
+// A capture, from cudaStreamBeginCapture to cudaStreamEndCapture.
+struct Capture {
+  Graph* graph = nullptr;
+  int mode = kGlobalCapture;
+  std::thread::id thread;  // that began it
+  std::uint64_t id = 0;
+  bool invalid = false;  // a call has broken a rule of captures
+};
+
+// What a stream or an event has of a capture.
+struct CapturePoint {
+  std::shared_ptr<Capture> capture;  // null: none
+  std::vector<GraphNode*> last;      // the next node depends on them
+};
+
 struct Stream {
   unsigned flags = 0;
   int priority = 0;
   std::uint64_t id = 0;
-  Graph* capture = nullptr;  // records instead of running
-  bool origin = false;       // the stream that began the capture
+  CapturePoint point{};  // of a capture, in which the stream records instead of running
+  bool origin = false;   // the stream that began the capture
 };
 
 struct Event {
   unsigned flags = 0;
   bool recorded = false;
   std::uint64_t at = 0;  // warp instructions of all launches before it
-  Graph* capture = nullptr;
+  CapturePoint point;
 };
+
+// Of the calling thread: a CaptureMode, which cudaThreadExchangeStreamCaptureMode sets.
+[[nodiscard]] int& thread_capture_mode();
 
 class Runtime {
  public:
@@ -156,6 +177,12 @@ class Runtime {
   Status unregister_host(void* host);
   // Reports a double free, or an address that no function of `kinds` returned.
   Status release(std::uint64_t address, const std::vector<MemoryKind>& kinds);
+  // The memory of an allocation node: its address is fixed when the node is made, and the memory exists from the node's run to
+  // the free.
+  Status reserve(std::size_t bytes, std::uint64_t& address);
+  Status allocate_reserved(std::uint64_t address);  // at each run of the node
+  // Whether a free node for this address may be made: it is the memory of an allocation node, and has no free node.
+  bool claim_free_node(std::uint64_t address);
   Status copy(const Copy& copy);
   // Sets each of `count` elements per row to the lowest `element` bytes of `value`.
   Status set(std::uint64_t address, std::size_t pitch, std::size_t slice, unsigned value, std::size_t element,
@@ -185,10 +212,20 @@ class Runtime {
 
   // --- streams and graphs: runtime_streams.cpp ---
   Stream* find_stream(void* handle);  // null: no such stream
+  // The same for a call that adds to the stream or waits for it, which a capture may forbid.
+  Status use_stream(void* handle, Stream*& stream);
   // Runs the work, or records it if the stream is in capture.
-  Status issue(void* stream, NodeType type, std::function<Status()> work);
+  Status issue(void* handle, NodeType type, std::function<Status()> work);
+  // Waits for the stream, which no capture allows.
+  Status synchronize(void* handle);
+  Status synchronize_device();
+  // For a call that belongs to no stream, such as cudaMalloc: the captures in progress may forbid it, by their modes and by that of
+  // the calling thread.
+  Status check_unsafe();
   [[nodiscard]] bool is_in_capture(const Graph& graph);  // a stream records into it
-  void end_capture(const Graph& graph);                  // no stream and no event refers to it afterwards
+  [[nodiscard]] bool has_blocking_capture();             // of a stream that the legacy stream waits for
+  // No stream and no event refers to the capture afterwards. `graph` is null if the capture broke a rule.
+  Status end_capture(Stream& origin, Graph*& graph);
   // Without steps if the dependencies form a cycle.
   [[nodiscard]] static GraphExec instantiate(const Graph& graph);
   GraphNode* find_node(const void* handle);  // of any graph; null: no such node
@@ -197,9 +234,9 @@ class Runtime {
   std::map<void*, std::unique_ptr<Event>> events;
   std::map<void*, std::unique_ptr<Graph>> graphs;
   std::map<void*, std::shared_ptr<GraphExec>> execs;     // shared with graphs that captured their launch
-  Stream legacy_stream;                                  // never in capture
+  Stream legacy_stream{.id = 1};                         // never in capture
   std::map<std::thread::id, Stream> per_thread_streams;  // cudaStreamPerThread of each thread that used it
-  std::uint64_t next_stream = 1;
+  std::uint64_t next_stream = 1, next_capture = 0;
 
   // --- reports: runtime_reports.cpp ---
   // `address` 0: about none. The lines after the first: the call, the allocation, `hint`.
@@ -223,6 +260,10 @@ class Runtime {
   void write_reports();
   [[noreturn]] void quit();  // at a command of the debugger
   std::vector<std::string> block_lines(std::uint64_t address) const;
+  [[nodiscard]] std::vector<Stream*> streams_in_capture();
+  // Invalidates the captures of the streams that `forbids` selects. Returns `status` if there is one.
+  template <class Forbids>
+  Status invalidate(Status status, Forbids&& forbids);
   void unmap(Block& block);
   void set_debugger();
 

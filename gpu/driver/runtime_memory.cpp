@@ -74,6 +74,7 @@ Status Runtime::allocate(MemoryKind kind, std::size_t bytes, unsigned flags, std
 
 Status Runtime::register_host(void* host, std::size_t bytes, unsigned flags) {
   if (host == nullptr || bytes == 0) return kInvalidValue;
+  if (const Status status = check_unsafe(); status != kSuccess) return status;
   for (const auto& [at, block] : blocks_) {
     if (block.kind == MemoryKind::registered && block.host == host) return kHostMemoryRegistered;
   }
@@ -84,6 +85,7 @@ Status Runtime::register_host(void* host, std::size_t bytes, unsigned flags) {
 }
 
 Status Runtime::unregister_host(void* host) {
+  if (const Status status = check_unsafe(); status != kSuccess) return status;
   for (auto& [at, block] : blocks_) {
     if (block.kind != MemoryKind::registered || block.host != host) continue;
     return release(at, {MemoryKind::registered});
@@ -117,6 +119,31 @@ Status Runtime::release(std::uint64_t address, const std::vector<MemoryKind>& ki
   engine_->memory().free(address);
   block.freed = call;
   return kSuccess;
+}
+
+Status Runtime::reserve(std::size_t bytes, std::uint64_t& address) {
+  if (const Status status = allocate(MemoryKind::device, bytes, 0, address); status != kSuccess) return status;
+  Block& block = blocks_.at(address);
+  block.of_graph = true;
+  engine_->memory().free(address);
+  block.freed = call;
+  return kSuccess;
+}
+
+Status Runtime::allocate_reserved(std::uint64_t address) {
+  Block& block = blocks_.at(address);
+  if (block.freed.ordinal == 0) return kInvalidValue;  // the launch before did not free it
+  engine_->memory().allocate_again(address);
+  engine_->written().host_allocated(address);
+  block.made = call;
+  block.freed = {};
+  return kSuccess;
+}
+
+bool Runtime::claim_free_node(std::uint64_t address) {
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end() || !found->second.of_graph) return false;
+  return !std::exchange(found->second.has_free_node, true);
 }
 
 const Block* Runtime::find_block(std::uint64_t address) const {

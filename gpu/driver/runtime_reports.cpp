@@ -58,7 +58,10 @@ std::vector<std::string> Runtime::block_lines(std::uint64_t address) const {
   std::vector<std::string> out;
   if (block == nullptr) return out;
   out.push_back("allocated by " + block->made.text());
-  if (block->freed.ordinal != 0) out.push_back("freed by " + block->freed.text());
+  if (block->of_graph && block->freed.ordinal == block->made.ordinal)
+    out.push_back("exists only while its graph runs");
+  else if (block->freed.ordinal != 0)
+    out.push_back("freed by " + block->freed.text());
   return out;
 }
 
@@ -192,7 +195,6 @@ void Runtime::reset() {
   events.clear();
   graphs.clear();
   execs.clear();
-  legacy_stream = {};
   per_thread_streams.clear();
   sticky = kSuccess;
 }

@@ -4,47 +4,136 @@
 #include "gpu/driver/runtime.h"
 
 namespace kvscope::driver {
+namespace {
+
+constexpr unsigned kNonBlocking = 1;  // cudaStreamNonBlocking
+
+bool waits_for_legacy(const Stream& stream) {
+  return (stream.flags & kNonBlocking) == 0;
+}
+
+std::set<const GraphNode*> with_ancestors(const std::vector<GraphNode*>& nodes) {
+  std::set<const GraphNode*> out;
+  std::vector<const GraphNode*> open(nodes.begin(), nodes.end());
+  while (!open.empty()) {
+    const GraphNode* const node = open.back();
+    open.pop_back();
+    if (out.insert(node).second) open.insert(open.end(), node->after.begin(), node->after.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+int& thread_capture_mode() {
+  thread_local int mode = kGlobalCapture;
+  return mode;
+}
 
 Stream* Runtime::find_stream(void* handle) {
-  // 0: the default stream; 1 and 2: cudaStreamLegacy and cudaStreamPerThread.
+  // 0: the default stream, which is one of 1 and 2: cudaStreamLegacy and cudaStreamPerThread.
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
-  if (number <= 1) return &legacy_stream;
-  if (number == 2) return &per_thread_streams[std::this_thread::get_id()];
+  if (number == 1 || (number == 0 && !call.per_thread)) return &legacy_stream;
+  if (number <= 2) {
+    const auto [place, is_new] = per_thread_streams.try_emplace(std::this_thread::get_id());
+    if (is_new) place->second.id = ++next_stream;
+    return &place->second;
+  }
   const auto found = streams.find(handle);
   return found == streams.end() ? nullptr : found->second.get();
 }
 
-Status Runtime::issue(void* stream, NodeType type, std::function<Status()> work) {
-  Stream* const to = find_stream(stream);
-  if (to == nullptr) return kInvalidHandle;
-  if (to->capture == nullptr) return work();
-  auto node = std::make_unique<GraphNode>();
-  node->graph = to->capture;
-  node->type = type;
-  if (!to->capture->nodes.empty()) node->after.push_back(to->capture->nodes.back().get());
-  node->work = std::move(work);
-  to->capture->nodes.push_back(std::move(node));
+std::vector<Stream*> Runtime::streams_in_capture() {
+  std::vector<Stream*> out;
+  const auto add = [&](Stream& stream) {
+    if (stream.point.capture != nullptr) out.push_back(&stream);
+  };
+  for (auto& [handle, stream] : streams) add(*stream);
+  for (auto& [thread, stream] : per_thread_streams) add(stream);
+  return out;
+}
+
+template <class Forbids>
+Status Runtime::invalidate(Status status, Forbids&& forbids) {
+  Status out = kSuccess;
+  for (const Stream* const stream : streams_in_capture()) {
+    if (!forbids(*stream)) continue;
+    stream->point.capture->invalid = true;
+    out = status;
+  }
+  return out;
+}
+
+// The legacy stream waits for every stream that was not created with cudaStreamNonBlocking.
+Status Runtime::use_stream(void* handle, Stream*& stream) {
+  stream = find_stream(handle);
+  if (stream == nullptr) return kInvalidHandle;
+  if (stream == &legacy_stream) return invalidate(kCaptureImplicit, waits_for_legacy);
+  const std::shared_ptr<Capture>& capture = stream->point.capture;
+  return capture != nullptr && capture->invalid ? kCaptureInvalidated : kSuccess;
+}
+
+Status Runtime::issue(void* handle, NodeType type, std::function<Status()> work) {
+  Stream* stream = nullptr;
+  if (const Status status = use_stream(handle, stream); status != kSuccess) return status;
+  CapturePoint& point = stream->point;
+  if (point.capture == nullptr) return work();
+  Graph& graph = *point.capture->graph;
+  graph.nodes.push_back(std::make_unique<GraphNode>(
+      GraphNode{.graph = &graph, .type = type, .after = std::move(point.last), .work = std::move(work)}));
+  point.last = {graph.nodes.back().get()};
   return kSuccess;
 }
 
-bool Runtime::is_in_capture(const Graph& graph) {
-  const auto records = [&](const Stream& stream) { return stream.capture == &graph; };
-  return std::any_of(streams.begin(), streams.end(), [&](const auto& one) { return records(*one.second); }) ||
-         std::any_of(per_thread_streams.begin(), per_thread_streams.end(),
-                     [&](const auto& one) { return records(one.second); });
+Status Runtime::synchronize(void* handle) {
+  Stream* stream = nullptr;
+  if (const Status status = use_stream(handle, stream); status != kSuccess) return status;
+  return invalidate(kCaptureUnsupported, [&](const Stream& other) { return &other == stream; });
 }
 
-void Runtime::end_capture(const Graph& graph) {
-  const auto release = [&](Stream& stream) {
-    if (stream.capture != &graph) return;
-    stream.capture = nullptr;
-    stream.origin = false;
-  };
-  for (auto& [handle, stream] : streams) release(*stream);
-  for (auto& [thread, stream] : per_thread_streams) release(stream);
-  for (auto& [handle, event] : events) {
-    if (event->capture == &graph) event->capture = nullptr;
+Status Runtime::synchronize_device() {
+  return invalidate(kCaptureUnsupported, [](const Stream&) { return true; });
+}
+
+// CUDA Runtime API, cudaThreadExchangeStreamCaptureMode.
+Status Runtime::check_unsafe() {
+  const int mode = thread_capture_mode();
+  return invalidate(kCaptureUnsupported, [&](const Stream& stream) {
+    const Capture& capture = *stream.point.capture;
+    if (mode == kRelaxedCapture) return false;
+    if (capture.thread == std::this_thread::get_id()) return capture.mode != kRelaxedCapture;
+    return mode == kGlobalCapture && capture.mode == kGlobalCapture;
+  });
+}
+
+bool Runtime::is_in_capture(const Graph& graph) {
+  const std::vector<Stream*> all = streams_in_capture();
+  return std::any_of(all.begin(), all.end(), [&](const Stream* s) { return s->point.capture->graph == &graph; });
+}
+
+bool Runtime::has_blocking_capture() {
+  const std::vector<Stream*> all = streams_in_capture();
+  return std::any_of(all.begin(), all.end(), [](const Stream* s) { return waits_for_legacy(*s); });
+}
+
+Status Runtime::end_capture(Stream& origin, Graph*& graph) {
+  const std::shared_ptr<Capture> capture = origin.point.capture;
+  const std::set<const GraphNode*> joined = with_ancestors(origin.point.last);
+  Status status = capture->invalid ? kCaptureInvalidated : kSuccess;
+  for (Stream* const stream : streams_in_capture()) {
+    if (stream->point.capture != capture) continue;
+    const std::vector<GraphNode*>& last = stream->point.last;
+    if (status == kSuccess && !std::all_of(last.begin(), last.end(), [&](auto* n) { return joined.contains(n); }))
+      status = kCaptureUnjoined;
+    stream->point = {};
+    stream->origin = false;
   }
+  for (auto& [handle, event] : events) {
+    if (event->point.capture == capture) event->point = {};
+  }
+  graph = status == kSuccess ? capture->graph : nullptr;
+  if (graph == nullptr) graphs.erase(capture->graph);
+  return status;
 }
 
 // Of the nodes whose dependencies are done, the one that was created first.

@@ -632,6 +632,11 @@ BUNDLE = [
      "golden --input in.npz --out g.npz",
      ["in.npz: manifest 'conventions.mask': is \"sliding\", not one of none, causal, sliding_window, chunked",
       "in.npz: manifest 'conventions.scale': is \"0.5\", not a number"]),
+    ("manifest with a mistyped convention",
+     {"in.npz": stating({"layout": "nhd", "conventions": {"softcap": 30}}, **NHD)},
+     "golden --input in.npz --out g.npz",
+     ["in.npz: manifest 'conventions.softcap': is 30, which is not read: one of alibi, alignment, bias, chunk, empty_row, "
+      "lse_base, mask, scale, sinks, soft_cap, window_left, window_right"]),
     ("manifest of a head without elements",
      {"in.npz": stating({"layout": "nhd", "inputs": {"head_size": 0}}, **NHD)}, "convert in.npz --to hnd --out g.npz",
      ["in.npz: manifest 'inputs.head_size': is 0, not an integer of at least 1"]),
@@ -709,9 +714,9 @@ DESCRIBED = [
      [f"command line: --axes: describes another layout, {ANOTHER.format('mine')}"]),
     ("axes of a manifest of another layout", {"in.npz": stating({"layout": "mla"}, **NHD)}, f"{AXES} {K_AXES} {V_AXES}",
      [f"command line: --axes: describes another layout, {ANOTHER.format('mla')}"]),
-    ("layout that is a number", {"in.npz": stating({"layout": 5}, **NHD)}, AXES,
-     ["command line: --layout: is required, because the manifest of 'in.npz' does not state the layout: the tensors fit "
-      "'nhd' and 'hnd': pass --layout nhd or --layout hnd"]),
+    *[("layout that is a number", {"in.npz": stating({"layout": 5}, **NHD)}, command,
+       ["in.npz: manifest 'layout': is 5, not a text"])
+      for command in (AXES, AXES + " --layout nhd", "convert in.npz --to hnd --out g.npz", "lint in.npz")],
 ]
 
 OF_TENSORS = {"g.npz": of_run("of_tensors.npz"), "c.npz": npz(o=np.ones((2, 4, 4), np.float32))}
@@ -724,7 +729,10 @@ INPUTS = [
     ("golden of another computation", {"g.npz": npz(x=STATE["o"]), "c.npz": npz(x=STATE["o"])}, "diagnose g.npz c.npz",
      ["g.npz: golden 'o': is missing: only an attention output is diagnosed. Make the golden with `kvscope golden`"]),
     ("small case of a golden whose inputs are gone", OF_TENSORS, "reduce g.npz c.npz",
-     ["g.npz: inputs: from which it was computed are missing: pass the file with --input"]),
+     ["g.npz: inputs: 'in.npz', from which it was computed, is missing: pass the file with --input"]),
+    ("small case of a golden that names no inputs", {"g.npz": of_run("part.npz"), "c.npz": npz(o=STATE["o"])},
+     "reduce g.npz c.npz",
+     ["g.npz: inputs: are not named in its manifest: pass the file that it was computed from with --input"]),
     ("small case as one tensor", RUN_GOLDEN, "reduce g.npz c.npz --out small.npy",
      ["command line: --out: '.npy' holds one tensor: pass a .npz or .safetensors file"]),
     *[(f"command without {{{word}}}", RUN_GOLDEN, f"reduce g.npz c.npz --command 'x {{{other}}}'",

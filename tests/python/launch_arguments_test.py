@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import kvscope as kv
+from kvscope import _core
 from launch_test import BOX
 
 # Copies the 24 bytes of its struct behind the pointer to the pointer.
@@ -127,9 +128,24 @@ def test_an_offset_that_is_no_whole_number_is_named(copy, elements):
         box.launch(block=64, args=dict(map=kv.TensorMap(np.zeros((20, 16), np.float32), box=[16, 4], offset=elements), out=out, row=0))
 
 
+@pytest.mark.parametrize("name, least", [("max_memory", 1), ("max_instructions", 1), ("max_reports", 0)])
+def test_a_limit_below_its_range_is_named(copy, name, least):
+    """An allocation named the rest of the memory, and max_reports=-1 was taken."""
+    out = np.zeros(64, np.uint8)
+    for low in (least - 1, -1, -(1 << 31), 1 << 63):
+        with pytest.raises(kv.InputError, match=f"{name}: is {low}: pass a whole number from {least} to "):
+            copy.launch(args=[{"out": out}], **{name: low})
+    most = {"max_memory": 64 + 4096, "max_instructions": 100, "max_reports": 0}
+    assert copy.launch(args=[{"out": out}], **{name: most[name]}).clean
+
+
 @pytest.mark.parametrize("cluster", [0, -1, (1, 0), (1, 1, -2), (-1, -1)])
 def test_a_cluster_without_ctas_is_named(copy, cluster):
     args = [{"out": np.zeros(24, np.uint8)}]
     assert copy.launch(cluster=(1, 1), args=args).clean
     with pytest.raises(kv.InputError, match="cluster is .*: pass numbers of at least 1"):
         copy.launch(cluster=cluster, args=args)
+    options = {"grid": [1, 1, 1], "block": [1, 1, 1], "policy": "late", "sum": "seq", "checks": [],
+               "cluster": [int(n) for n in [*np.atleast_1d(cluster), 1, 1][:3]]}
+    with pytest.raises(kv.GeometryError, match="cluster: .*: each extent is at least 1, or all are 0"):
+        _core.launch(copy._module._core, copy.name, options, [], [(bytes(32), [])])

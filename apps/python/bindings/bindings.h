@@ -47,14 +47,18 @@ auto without_lock(const Work& work) {
   }
 }
 
+template <class T>
+[[nodiscard]] std::string whole_number_from(T least) {
+  return "a whole number from " + std::to_string(least) + " to " + std::to_string(std::numeric_limits<T>::max());
+}
+
 // The values of an option of that type: "a whole number from -9223372036854775808 to 9223372036854775807".
 template <class T>
 [[nodiscard]] std::string kind_of_option() {
   if constexpr (std::is_same_v<T, bool>) {
     return "True or False";
   } else if constexpr (std::is_integral_v<T>) {
-    return "a whole number from " + std::to_string(std::numeric_limits<T>::min()) + " to " +
-           std::to_string(std::numeric_limits<T>::max());
+    return whole_number_from(std::numeric_limits<T>::min());
   } else if constexpr (std::is_floating_point_v<T>) {
     return "a number";
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -64,16 +68,29 @@ template <class T>
   }
 }
 
+[[noreturn]] inline void throw_wrong_option(const py::dict& options, const char* key, const std::string& kind) {
+  throw InputError("arguments", key, "is " + py::repr(options[key]).cast<std::string>() + ": pass " + kind);
+}
+
 // The value of `key`, or nothing where it is absent or None. InputError for a value of another kind.
 template <class T>
-[[nodiscard]] std::optional<T> option(const py::dict& options, const char* key) {
+[[nodiscard]] std::optional<T> option(const py::dict& options, const char* key,
+                                      const std::string& kind = kind_of_option<T>()) {
   if (!options.contains(key) || options[key].is_none()) return std::nullopt;
   try {
     return options[key].cast<T>();
   } catch (const py::cast_error&) {
-    throw InputError("arguments", key,
-                     "is " + py::repr(options[key]).cast<std::string>() + ": pass " + kind_of_option<T>());
+    throw_wrong_option(options, key, kind);
   }
+}
+
+// The same for a number that is at least `least`.
+template <class T>
+[[nodiscard]] std::optional<T> limit(const py::dict& options, const char* key, T least) {
+  const std::string kind = whole_number_from(least);
+  const std::optional<T> value = option<T>(options, key, kind);
+  if (value && *value < least) throw_wrong_option(options, key, kind);
+  return value;
 }
 
 }  // namespace kvscope::python

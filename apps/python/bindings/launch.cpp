@@ -129,9 +129,9 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
   out->config.options.cooperative = option<bool>(options, "cooperative").value_or(false);
   out->config.options.ctas = option<std::string>(options, "ctas").value_or("");
   out->config.options.jobs = option<std::int64_t>(options, "jobs").value_or(1);
-  out->config.options.max_reports = option<int>(options, "max_reports").value_or(20);
+  out->config.options.max_reports = limit<int>(options, "max_reports", 0).value_or(20);
   out->config.options.shared_opt_in = ptx::most_shared(module->target);
-  if (const auto most = option<std::int64_t>(options, "max_instructions")) {
+  if (const auto most = limit<std::int64_t>(options, "max_instructions", 1)) {
     out->config.options.limits.instructions = *most;
   }
   const std::string policy = *option<std::string>(options, "policy");
@@ -141,7 +141,7 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
   out->config.options.seed = option<std::uint64_t>(options, "seed").value_or(0);
   out->sum = ptx::sum_from_name(*option<std::string>(options, "sum")).value();
   out->checks = ptx::checks_of(*option<std::vector<std::string>>(options, "checks"));
-  out->most_bytes = option<std::int64_t>(options, "max_memory").value_or(std::int64_t{4} << 30);
+  out->most_bytes = limit<std::int64_t>(options, "max_memory", 1).value_or(std::int64_t{4} << 30);
   for (const py::handle& item : arrays) {
     const auto [name, buffer] = item.cast<std::pair<std::string, py::buffer>>();
     const py::buffer_info info = buffer.request();

@@ -11,6 +11,7 @@
 
 #include "core/base/errors.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/golden_inputs.h"
 #include "core/golden/verdict/detail/verdict_loops.h"
 #include "core/golden/verdict/golden_terms.h"
 #include "core/golden/verdict/output_names.h"
@@ -197,10 +198,13 @@ const Tensor* find_tensor(const Bundle& bundle, const std::string& tensor_name) 
 
 std::vector<std::string> exact_names(const Bundle& golden, const CompareOptions& options) {
   std::set<std::string> names(options.exact.begin(), options.exact.end());
-  if (const json::Value* listed = golden.manifest.find("exact"); listed != nullptr && listed->is_array()) {
-    for (const json::Value& entry : *listed->as_array()) {
-      if (entry.is_string()) names.insert(*entry.as_string());
+  if (const json::Value* listed = golden.manifest.find("exact"); listed != nullptr) {
+    const json::Array* const list = listed->as_array();
+    if (list == nullptr || !std::ranges::all_of(*list, &json::Value::is_string)) {
+      throw InputError(options.golden_name, "manifest 'exact'",
+                       fmt::format("is {}, not a list of names", json::dump(*listed, -1)));
     }
+    for (const json::Value& entry : *list) names.insert(*entry.as_string());
   } else if (find_tensor(golden, "o") == nullptr && options.exact.empty()) {
     for (const auto& [tensor_name, unused] : golden.tensors) names.insert(tensor_name);
   }
@@ -211,6 +215,8 @@ void check_comparable(const Bundle& golden, const Bundle& candidate, const Compa
                       const std::vector<std::string>& exact, CompareResult& result) {
   const bool has_output = find_tensor(golden, "o") != nullptr;
   std::vector<Fault> faults;
+  static_cast<void>(stated_attention(golden, options.golden_name));
+  static_cast<void>(stated_attention(candidate, options.candidate_name));
   if (has_output) {
     check_golden_output(golden, faults);
     if (faults.empty()) check_golden_places(golden, faults);

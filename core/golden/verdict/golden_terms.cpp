@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/golden/golden_inputs.h"
+
 namespace kvscope::golden {
 namespace {
 
@@ -46,17 +48,10 @@ GoldenTerms::GoldenTerms(const Bundle& golden)
     row_sum_cut_ = doubles_or_none(golden, "row_sum_cut");
     largest_value_ = doubles_or_none(golden, "largest_value");
   }
-  if (const json::Value* size = golden.manifest.find("head_size"); size != nullptr && size->as_i64() != nullptr) {
-    head_size_ = static_cast<double>(std::max<std::int64_t>(1, *size->as_i64()));
-  } else {
-    head_size_ = static_cast<double>(std::max<std::int64_t>(1, dims_));
-  }
-  if (const json::Value* conventions = golden.manifest.find("conventions"); conventions != nullptr) {
-    const json::Value* base = conventions->find("lse_base");
-    base_two_ = base != nullptr && base->is_string() && *base->as_string() == "two";
-    const json::Value* sinks = conventions->find("sinks");
-    sinks_ = sinks != nullptr && sinks->as_bool() != nullptr && *sinks->as_bool();
-  }
+  const StatedAttention stated = stated_attention(golden, "golden");
+  head_size_ = static_cast<double>(stated.head_size.value_or(std::max<std::int64_t>(1, dims_)));
+  base_two_ = stated.options.lse_base == attention::LseBase::two;
+  sinks_ = stated.sinks;
   const auto offsets = golden.tensors.find("query_offsets");
   const auto lengths = golden.tensors.find("key_lengths");
   if (offsets == golden.tensors.end() || lengths == golden.tensors.end()) return;

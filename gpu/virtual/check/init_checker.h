@@ -57,6 +57,8 @@ class InitChecker final : public Monitor {
  public:
   explicit InitChecker(InitOptions options = {}) : options_(options) {}
 
+  // A device allocation whose address was used before: nothing has written its bytes.
+  void host_allocated(std::uint64_t address) { global_.erase(address); }
   // What the host does between launches, in global memory. Bytes outside of one live allocation are ignored.
   void host_wrote(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes);
   // A copy within the device: a byte of `to` counts as written if the byte of `from` does.

@@ -178,11 +178,14 @@ class Checks {
   void cluster() {
     const Extents wanted = wide(function_.limits.cluster);
     Extents own = config_.cluster;
-    if (own[0] == 0) own = wanted;
-    if (own[0] == 0) return;
-    for (std::int64_t& e : own) e = std::max<std::int64_t>(e, 1);
-    if (wanted[0] > 0 &&
-        own != Extents{wanted[0], std::max<std::int64_t>(wanted[1], 1), std::max<std::int64_t>(wanted[2], 1)}) {
+    if (own == Extents{}) own = wanted;
+    if (own == Extents{}) return;
+    for (const std::int64_t e : own) {
+      if (e < 1)
+        return fault("cluster",
+                     fmt::format("{}: each extent is at least 1, or all are 0: the kernel's own", text(own)));
+    }
+    if (wanted[0] > 0 && own != wanted) {
       fault("cluster", fmt::format("{}: the kernel's .reqnctapercluster is {}", text(own), text(wanted)));
     }
     const std::int64_t most = config_.options.non_portable_cluster ? 16 : 8;

@@ -108,6 +108,18 @@ TEST(StatedOptions, RejectMembersOfAnotherTypeOrValue) {
       {R"("conventions": {"soft_cap": true})", "'conventions.soft_cap': is true, not a number"},
       {R"("conventions": {"lse_base": "2"})", "'conventions.lse_base': is \"2\", not one of natural, two"},
       {R"("conventions": {"empty_row": "inf"})", "'conventions.empty_row': is \"inf\", not one of -inf, +inf"},
+      {R"("conventions": {"alibi": 1})", "'conventions.alibi': is 1, not true or false"},
+      {R"("conventions": {"sinks": "no"})", "'conventions.sinks': is \"no\", not true or false"},
+      {R"("inputs": {"file": 5})", "'inputs.file': is 5, not a text"},
+      {R"("holds": "golden")", "'holds': is \"golden\", not one of inputs, output"},
+      // Members that nothing reads: a mistyped name would leave the default in force.
+      {R"("conventions": {"softcap": 30})",
+       "'conventions.softcap': is 30, which is not read: one of alibi, alignment, bias, chunk, empty_row, lse_base, "
+       "mask, "
+       "scale, sinks, soft_cap, window_left, window_right"},
+      {R"("inputs": {"head_dim": 64})",
+       "'inputs.head_dim': is 64, which is not read: one of cache_dtype, cache_fnuz, file, granularity, head_size, "
+       "ignore, k_scales, layer, layout, query_dtype, v_scales, v_scales_interleaved, value_size"},
   };
   for (const auto& [member, message] : cases) {
     SCOPED_TRACE(member);
@@ -130,6 +142,19 @@ TEST(StatedOptions, ReportAllFaultsOfAManifestTogether) {
               "is 'mine', which is no named layout and which the manifest does not describe: pass the file that "
               "describes it as the layout");
   }
+}
+
+// It read as missing, so that the message was about an option, or the layout of the command line was taken.
+TEST(StatedOptions, ALayoutThatIsNoTextIsAFault) {
+  const Bundle bundle = with_manifest(R"({"layout": 5})");
+  EXPECT_TRUE(states_layout(bundle));
+  EXPECT_FALSE(states_layout(with_manifest(R"({"layout": null})")));
+  for (const auto read : {+[](const Bundle& b) { static_cast<void>(stated_options(b, "g.npz")); },
+                          +[](const Bundle& b) { static_cast<void>(stated_layout(b, "g.npz")); }}) {
+    EXPECT_EQ(message_of([&] { read(bundle); }), "g.npz rejected: manifest 'layout': is 5, not a text");
+  }
+  EXPECT_EQ(message_of([&] { static_cast<void>(inputs_file(with_manifest(R"({"inputs": {"file": [1]}})"), "g.npz")); }),
+            "g.npz rejected: manifest 'inputs.file': is [1], not a text");
 }
 
 // A scenario's golden holds its inputs, and their sizes are members of the manifest itself.

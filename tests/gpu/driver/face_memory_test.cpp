@@ -1,4 +1,4 @@
-// Sizes of libcudart's memory functions: products of the program's numbers that do not fit 64 bits.
+// libcudart's memory functions: products of the program's numbers that do not fit 64 bits, and memory of graphs.
 #include <array>
 #include <cstdint>
 
@@ -6,6 +6,9 @@
 #include "tests/gpu/driver/cuda_runtime_fixture.h"
 
 extern "C" {
+int cudaMallocAsync(void** pointer, std::size_t bytes, void* stream);
+int cudaFreeAsync(void* pointer, void* stream);
+int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, void* stream);
 int cudaMalloc3D(kvscope::driver::PitchedPointer* out, kvscope::driver::Extent extent);
 int cudaGraphCreate(void** graph, unsigned flags);
 int cudaGraphAddMemsetNode(void** node, void* graph, void* const* after, std::size_t count,
@@ -59,6 +62,116 @@ TEST_F(CudaMemory, CopiesAndSetsOfMoreThanAllAddressesAreOutOfBounds) {
   EXPECT_EQ(cudaMemcpy(x, input_.data(), ~std::size_t{0}, 1), 1);
   EXPECT_EQ(cudaMemset(x, 0, ~std::size_t{0} - 3), 1);
   EXPECT_THAT(kinds(), testing::ElementsAre("OUT_OF_BOUNDS", "OUT_OF_BOUNDS"));
+}
+
+// --- allocations in stream order ---
+
+class CudaMallocAsync : public CudaRuntime {
+ protected:
+  void SetUp() override {
+    CudaRuntime::SetUp();
+    ASSERT_EQ(cudaStreamCreate(&stream_), 0);
+    x_ = device_copy();
+  }
+  // A capture that allocates y, writes y = 2 * x, and copies y to the host.
+  void capture_work() {
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, 0), 0);
+    ASSERT_EQ(cudaMallocAsync(&y_, sizeof input_, stream_), 0);
+    ASSERT_NE(y_, nullptr);
+    ASSERT_EQ(scale(y_, x_, 64, 64, stream_), 0);
+    ASSERT_EQ(cudaMemcpyAsync(output_.data(), y_, 4, 2, stream_), 0);
+  }
+  void end_capture() {
+    ASSERT_EQ(cudaStreamEndCapture(stream_, &graph_), 0);
+    ASSERT_EQ(cudaGraphInstantiate(&exec_, graph_, 0), 0);
+  }
+  int launch_graph() {
+    output_ = {};
+    return cudaGraphLaunch(exec_, stream_);
+  }
+  void *stream_ = nullptr, *x_ = nullptr, *y_ = nullptr, *graph_ = nullptr, *exec_ = nullptr;
+};
+
+// An allocation that is made once, at the capture, is freed by the first launch, and the second frees it again.
+TEST_F(CudaMallocAsync, AGraphAllocatesAndFreesItsMemoryAtEachLaunch) {
+  capture_work();
+  ASSERT_EQ(cudaFreeAsync(y_, stream_), 0);
+  end_capture();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(launch_graph(), 0);
+    EXPECT_EQ(output_[0], 2);
+  }
+  EXPECT_THAT(kinds(), testing::IsEmpty());
+  EXPECT_EQ(driver::runtime().finish(), 1);  // x
+}
+
+TEST_F(CudaMallocAsync, MemoryOfAGraphExistsFromItsLaunchToTheFree) {
+  capture_work();
+  end_capture();
+  EXPECT_EQ(cudaMemcpy(output_.data(), y_, 4, 2), 1);
+  EXPECT_THAT(kinds(), testing::ElementsAre("USE_AFTER_FREE"));
+  EXPECT_THAT(last_text(), testing::HasSubstr("exists only while its graph runs"));
+  EXPECT_EQ(launch_graph(), 0);
+  EXPECT_EQ(cudaMemcpy(output_.data(), y_, 4, 2), 0);
+  EXPECT_EQ(launch_graph(), 1);  // the memory of the first launch is not freed
+  EXPECT_EQ(cudaFreeAsync(y_, stream_), 0);
+  EXPECT_EQ(cudaMemcpy(output_.data(), y_, 4, 2), 1);
+  EXPECT_EQ(launch_graph(), 0);
+  EXPECT_EQ(cudaFree(y_), 0);
+  EXPECT_THAT(kinds(), testing::ElementsAre("USE_AFTER_FREE", "USE_AFTER_FREE"));
+}
+
+// The values of the first launch are at the same address, and are not those of the second.
+TEST_F(CudaMallocAsync, MemoryOfAGraphIsUninitializedAtEachLaunch) {
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, 0), 0);
+  ASSERT_EQ(cudaMallocAsync(&y_, sizeof input_, stream_), 0);
+  end_capture();
+  EXPECT_EQ(launch_graph(), 0);
+  ASSERT_EQ(cudaMemcpy(y_, x_, sizeof input_, 3), 0);
+  ASSERT_EQ(cudaFree(y_), 0);
+  EXPECT_EQ(launch_graph(), 0);
+  ASSERT_EQ(cudaMemcpy(output_.data(), y_, 4, 2), 0);
+  EXPECT_THAT(kinds(), testing::ElementsAre("UNINITIALIZED"));
+}
+
+// A free node needs memory of an allocation node, and one free node is enough.
+TEST_F(CudaMallocAsync, ACaptureFreesOnlyMemoryOfAGraphAndOnce) {
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, 0), 0);
+  EXPECT_EQ(cudaFreeAsync(nullptr, stream_), 0);
+  EXPECT_EQ(cudaFreeAsync(x_, stream_), 1);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph_), 901);
+  capture_work();
+  ASSERT_EQ(cudaFreeAsync(y_, stream_), 0);
+  EXPECT_EQ(cudaFreeAsync(y_, stream_), 1);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph_), 901);
+  EXPECT_THAT(kinds(), testing::IsEmpty());
+}
+
+// The free of one graph's memory in another, as programs that capture the work in parts do.
+TEST_F(CudaMallocAsync, AnotherGraphMayFreeTheMemory) {
+  capture_work();
+  end_capture();
+  void *graph = nullptr, *exec = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, 0), 0);
+  ASSERT_EQ(cudaFreeAsync(y_, stream_), 0);
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), 0);
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(launch_graph(), 0);
+    EXPECT_EQ(output_[0], 2);
+    EXPECT_EQ(cudaGraphLaunch(exec, stream_), 0);
+  }
+  EXPECT_THAT(kinds(), testing::IsEmpty());
+}
+
+TEST_F(CudaMallocAsync, OutsideOfACaptureItIsAllocatedAndFreedAtOnce) {
+  EXPECT_EQ(cudaMallocAsync(&y_, 64, &y_), 400);  // no such stream
+  ASSERT_EQ(cudaMallocAsync(&y_, sizeof input_, stream_), 0);
+  EXPECT_EQ(scale(y_, x_, 64, 64, stream_), 0);
+  EXPECT_EQ(cudaFreeAsync(y_, &y_), 400);
+  EXPECT_EQ(cudaFreeAsync(y_, stream_), 0);
+  EXPECT_EQ(cudaFreeAsync(y_, stream_), 1);
+  EXPECT_THAT(kinds(), testing::ElementsAre("DOUBLE_FREE"));
 }
 
 }  // namespace kvscope::driver_tests::face_memory_test

@@ -44,14 +44,17 @@ void DeviceMemory::commit(const MemoryPart& part) {
   for (std::size_t i = 0; i < part.allocations(); ++i) part.commit(i, allocations_[i].bytes);
 }
 
+void DeviceMemory::check_room(std::int64_t bytes, std::string_view name) const {
+  if (bytes <= most_ - used_) return;
+  throw OverflowError(
+      fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left: smaller arrays, or a larger "
+                  "limit: --max-memory",
+                  name, bytes, most_ - used_, most_));
+}
+
 std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_view name) {
   if (bytes < 1) throw GeometryError(fmt::format("allocation '{}' of {} bytes: at least 1", name, bytes));
-  if (bytes > most_ - used_) {
-    throw OverflowError(
-        fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left: smaller arrays, or a larger "
-                    "limit: --max-memory",
-                    name, bytes, most_ - used_, most_));
-  }
+  check_room(bytes, name);
   const auto size = static_cast<std::uint64_t>(bytes);
   if (range.next > range.end || range.end - range.next < size || range.end - range.next - size < range.gap) {
     throw OverflowError(
@@ -103,6 +106,18 @@ void DeviceMemory::free(std::uint64_t address) {
   freed->bytes = {};
   used_ -= size;
   if (a->heap) heap_used_ -= size, --heap_live_;
+}
+
+void DeviceMemory::allocate_again(std::uint64_t address) {
+  auto* const a = const_cast<Allocation*>(find(address));
+  if (a == nullptr || a->address != address || !a->freed || a->heap)
+    throw GeometryError(fmt::format("allocation of 0x{:x} again: no freed array begins there", address));
+  const auto size = static_cast<std::int64_t>(a->size);
+  check_room(size, a->name);
+  a->bytes.assign(a->size, std::byte{0xff});
+  a->freed = false;
+  a->initialized = false;
+  used_ += size;
 }
 
 void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes) {

@@ -11,7 +11,7 @@
 //   heap       malloc in a kernel, from 0x7000'0000'0000, 4 KiB apart: one heap, as on hardware, and many small blocks
 //   constants  variables of space const: a bank of 4 GiB with 32-bit offsets (windows.h), 4 KiB apart
 //
-// Addresses are never reused. A device has addresses for 28670 arrays of at most 3 GiB during its lifetime, freed ones
+// Addresses are never reused for another allocation. A device has addresses for 28670 arrays of at most 3 GiB during its lifetime, freed ones
 // included; a larger array uses one more slot per 4 GiB. OverflowError past that.
 // Addresses do not depend on the host: the same calls return the same addresses on every machine. A copy of this object
 // is a second memory with the same bytes, unless it belongs to a part of a launch.
@@ -80,6 +80,9 @@ class DeviceMemory {
   std::uint64_t allocate_constant(std::int64_t bytes, std::string_view name);
   // Throws GeometryError if `address` is not the start of a live allocation.
   void free(std::uint64_t address);
+  // An array that was freed exists again at its address, without its values: the memory of a graph at each launch. Throws
+  // GeometryError if `address` is not the start of a freed array, OverflowError past the limit of all allocations.
+  void allocate_again(std::uint64_t address);
   // Throws IllegalAddress unless the range is inside one live allocation.
   void write(std::uint64_t address, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::byte> read(std::uint64_t address, std::int64_t count) const;
@@ -112,6 +115,7 @@ class DeviceMemory {
     std::uint64_t align;  // of the next allocation
     std::uint64_t next = begin;
   };
+  void check_room(std::int64_t bytes, std::string_view name) const;
   std::uint64_t place(Range& range, std::int64_t bytes, std::string_view name);
   [[nodiscard]] const Allocation* look_up(std::uint64_t address) const;
   // The live allocation that contains the range; null: none does.

@@ -199,7 +199,12 @@ TEST(Comparable, TensorsToCompareBitForBitAreInBoth) {
   // Names in the manifest count too; what is no name does not.
   Bundle g = golden(), c = candidate();
   g.tensors["ids"] = ids;
-  g.manifest.set("exact", json::Array{"ids", 7});
+  for (const json::Value& wrong : {json::Value(json::Array{"ids", 7}), json::Value("ids")}) {
+    g.manifest.set("exact", wrong);
+    EXPECT_EQ(rejection(g, c),
+              "golden rejected: manifest 'exact': is " + json::dump(wrong, -1) + ", not a list of names");
+  }
+  g.manifest.set("exact", json::Array{"ids"});
   EXPECT_EQ(rejection(g, c), "candidate rejected: candidate 'ids': is missing; the golden has i64 [2]");
   EXPECT_EQ(rejection({}, {}), "candidate rejected: golden: holds no tensor: nothing to compare");
 }
@@ -212,8 +217,19 @@ TEST(Comparable, ConventionsAgree) {
             "candidate rejected: candidate convention 'lse_base': is \"natural\", the golden's is \"two\": make both "
             "the same "
             "way");
-  g.manifest.set("conventions", "two");  // no object: none are stated
-  EXPECT_EQ(rejection(g, c), "(no InputError)");
+  // Members that the bounds are made of. They read as missing: a base of e, no sinks, the size of V.
+  for (const auto& [member, value, problem] :
+       {std::tuple{"conventions", json::Value("two"), "conventions': is \"two\", not an object"},
+        {"conventions", json::Object{{"lse_base", 2}}, "conventions.lse_base': is 2, not one of natural, two"},
+        {"conventions", json::Object{{"sinks", "yes"}}, "conventions.sinks': is \"yes\", not true or false"},
+        {"head_size", json::Value("64"), "head_size': is \"64\", not an integer of at least 1"},
+        {"holds", json::Value(5), "holds': is 5, not one of inputs, output"}}) {
+    Bundle of_golden = golden(), of_candidate = candidate();
+    of_golden.manifest.set(member, value);
+    EXPECT_EQ(rejection(of_golden, candidate()), std::string("golden rejected: manifest '") + problem);
+    of_candidate.manifest.set(member, value);
+    EXPECT_EQ(rejection(golden(), of_candidate), std::string("candidate rejected: manifest '") + problem);
+  }
 }
 
 }  // namespace

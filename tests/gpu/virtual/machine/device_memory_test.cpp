@@ -62,6 +62,24 @@ TEST(DeviceMemory, UninitializedMemoryIsFilledWithFf) {
   EXPECT_EQ(memory.read(memory.allocate(2, "b"), 2), (std::vector<std::byte>(2)));
 }
 
+// Memory of a graph. The old values, and a limit that the second allocation does not count against, would go unnoticed.
+TEST(DeviceMemory, AFreedArrayIsAllocatedAgainAtItsAddress) {
+  DeviceMemory memory(100);
+  const std::uint64_t x = memory.allocate(60, "x");
+  EXPECT_THROW(memory.allocate_again(x), GeometryError);
+  memory.free(x);
+  EXPECT_THROW(memory.allocate_again(x + 1), GeometryError);
+  memory.allocate_again(x);
+  EXPECT_EQ(memory.read(x, 60), (std::vector<std::byte>(60, std::byte{0xff})));
+  EXPECT_FALSE(memory.find(x)->initialized);
+  EXPECT_EQ(memory.room(), 40);
+  memory.free(x);
+  memory.allocate(41, "y");
+  EXPECT_EQ(error_of<OverflowError>([&] { memory.allocate_again(x); }),
+            "allocation 'x' of 60 bytes: 59 of the device's 100 bytes are left: smaller arrays, or a larger limit: "
+            "--max-memory");
+}
+
 TEST(DeviceMemory, ARangeLiesInOneLiveAllocationOrIsNamed) {
   DeviceMemory memory;
   const std::uint64_t x = memory.allocate(64, "x");

@@ -1,6 +1,7 @@
 // Each rule of a launch on both sides of its limit, with the message that contains the value and the allowed range.
 #include "gpu/virtual/machine/launch_checks.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -129,6 +130,15 @@ TEST(LaunchChecks, AClusterDividesTheGridAndHasUpTo8Ctas) {
     });
   };
   EXPECT_THAT(with({16, 2, 2}, {2, 2, 2}), IsEmpty());
+  EXPECT_THAT(with({16, 2, 2}, {0, 0, 0}), IsEmpty());
+  // Taken as 1, or as no cluster, they would hide an extent that the program computed wrongly.
+  for (const std::array<std::int64_t, 3>& low :
+       {std::array<std::int64_t, 3>{-1, 1, 1}, {2, 0, 1}, {2, 1, -3}, {0, 2, 1}, {0, 0, 1}}) {
+    EXPECT_THAT(
+        with({16, 2, 2}, low),
+        ElementsAre(fmt::format("cluster: ({}, {}, {}): each extent is at least 1, or all are 0: the kernel's own",
+                                low[0], low[1], low[2])));
+  }
   EXPECT_THAT(with({16, 1, 1}, {16, 1, 1}),
               ElementsAre("cluster: (16, 1, 1): at most 8 CTAs, 16 with a non-portable size"));
   EXPECT_THAT(with({16, 3, 1}, {3, 3, 1}), ElementsAre("cluster: 9 CTAs: at most 8, 16 with a non-portable size",
