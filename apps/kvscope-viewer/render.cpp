@@ -335,24 +335,17 @@ viz::AttentionOfStep attention_at(viz::Backend& backend, const RenderRequest& re
                                   const viz::State& state, const viz::Picture& picture, bool one_step) {
   viz::AttentionOfStep of;
   viz::FlowRequest flow;
+  std::optional<SeqIdx> selected;
   if (request.flow) {
     flow = flow_request(request);
   } else {
-    const viz::Lit lit = viz::resolve(state, run.facts(), picture.selection);
-    flow.seq = viz::sequence_meant(picture.selection, lit).value_or(viz::longest_running(state));
+    selected = viz::sequence_meant(picture.selection, viz::resolve(state, run.facts(), picture.selection));
+    flow.seq = selected.value_or(viz::longest_running(state));
   }
   flow.step = state.step;
   if (flow.step.value < 0) {
     of.flow_instead = QStringLiteral("Before the first step nothing attends to the cache: choose --step 0 or later.");
     return of;
-  }
-  try {
-    of.flow = std::make_shared<const viz::AttentionFlow>(backend.attend(run.facts(), request.file, flow));
-  } catch (const IndexError& error) {
-    if (request.flow && one_step) throw InputError("command line", "--flow", error.what());
-    of.flow_instead = fault_text(error);
-  } catch (const std::exception& error) {
-    of.flow_instead = fault_text(error);
   }
   viz::ErrorsRequest errors;
   errors.candidate = request.candidate.value_or("");
@@ -363,6 +356,17 @@ viz::AttentionOfStep attention_at(viz::Backend& backend, const RenderRequest& re
   } catch (const std::exception& error) {
     if (request.candidate) throw;
     of.errors_instead = fault_text(error);
+  }
+  if (request.candidate && !request.flow && !selected && of.errors->failing > 0) {
+    flow = viz::flow_of_worst(*of.errors, flow);  // as in the window
+  }
+  try {
+    of.flow = std::make_shared<const viz::AttentionFlow>(backend.attend(run.facts(), request.file, flow));
+  } catch (const IndexError& error) {
+    if (request.flow && one_step) throw InputError("command line", "--flow", error.what());
+    of.flow_instead = fault_text(error);
+  } catch (const std::exception& error) {
+    of.flow_instead = fault_text(error);
   }
   return of;
 }

@@ -38,11 +38,13 @@ void AttentionModel::follow(bool follow) {
 }
 
 void AttentionModel::choose(const FlowRequest& request) {
+  chosen_ = true;
   request_ = request;
   if (follows_) ask();
 }
 
 void AttentionModel::restore(const FlowRequest& request, std::optional<std::int64_t> tiles) {
+  chosen_ = true;
   request_ = request;
   request_.step = document_.cursor().state().step;  // so that ask() keeps the query
   if (!follows_) return;
@@ -61,6 +63,7 @@ std::optional<std::int64_t> AttentionModel::tiles_before_end() const {
 void AttentionModel::set_candidate(const QString& path) {
   if (path == candidate_) return;
   candidate_ = path;
+  show_worst_ = !path.isEmpty();
   errors_asked_.reset();
   if (follows_) ask_for_errors();
 }
@@ -74,6 +77,7 @@ void AttentionModel::pinned_changed() {
   }
   const std::optional<SeqIdx> seq = sequence_meant(pinned, document_.pinned_lit());
   if (!seq) return;
+  chosen_ = true;
   if (*seq != request_.seq) request_.query = TokIdx{-1};
   request_.seq = *seq;
   if (pinned.kind == Selection::Kind::error_cell) {
@@ -150,6 +154,10 @@ void AttentionModel::show_no_flow(const QString& why) {
 void AttentionModel::show_errors(std::shared_ptr<const AttentionErrors> errors) {
   errors_ = std::move(errors);
   errors_instead_.clear();
+  if (std::exchange(show_worst_, false) && !chosen_ && errors_->failing > 0) {
+    request_ = flow_of_worst(*errors_, request_);
+    ask_for_flow();
+  }
   Q_EMIT changed();
 }
 

@@ -5,6 +5,7 @@
 //   pinned token, page, block, sequence   the flow of that sequence; of that token when it is a query of the step
 //   pinned error                          the flow of its sequence, head and query
 //   pinned tile of the flow               that tile is the last one added; the other way round, stepping pins the tile
+//   a candidate that fails                the flow of its largest error, unless another was chosen or pinned before
 #pragma once
 
 #include <memory>
@@ -83,6 +84,8 @@ class AttentionModel final : public QObject {
   std::optional<FlowRequest> flow_asked_;
   std::optional<ErrorsRequest> errors_asked_;
   bool follows_ = false;
+  bool chosen_ = false;      // the request is a person's choice
+  bool show_worst_ = false;  // of the candidate that was set, when its errors come
   QTimer timer_;
 };
 

@@ -148,6 +148,14 @@ std::string worst_text(const AttentionErrors& errors) {
       std::isfinite(ratio) ? ratio_text(ratio) + "x the bound" : "NaN or infinite in one of the two outputs");
 }
 
+FlowRequest flow_of_worst(const AttentionErrors& errors, FlowRequest request) {
+  const ErrorRow& row = errors.rows[static_cast<std::size_t>(errors.worst_row)];
+  request.seq = row.seq;
+  request.query = TokIdx{row.position};
+  request.head = HeadIdx{errors.worst_head};
+  return request;
+}
+
 PageIdx page_behind(const AttentionErrors& errors, std::int64_t row) {
   const ErrorRow& of = errors.rows[static_cast<std::size_t>(row)];
   if (errors.cause_page.value >= 0 && errors.cause_seq == of.seq) return errors.cause_page;

@@ -137,6 +137,8 @@ void index_errors(AttentionErrors& errors);
 [[nodiscard]] std::string ratio_text(double ratio);
 // "sequence 2, query 5 (token 69), head 3, dim 17: 4.1x the bound"
 [[nodiscard]] std::string worst_text(const AttentionErrors& errors);
+// The sequence, query and head of the same element; the rest is the request's. Precondition: not empty().
+[[nodiscard]] FlowRequest flow_of_worst(const AttentionErrors& errors, FlowRequest request);
 
 // The page that a click on an error leads to: the one that the diagnosis names when it is of the same sequence, else
 // the query token's; -1: not known. For a whole head (dim -1) `row` is the head's worst row.

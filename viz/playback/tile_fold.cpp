@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <iterator>
 #include <numeric>
@@ -11,12 +12,21 @@
 #include <variant>
 
 #include "core/base/errors.h"
+#include "core/trace/event_text.h"
 
 namespace kvscope::viz {
 namespace {
 
 [[noreturn]] void reject_tile(std::int64_t event, const std::string& why) {
   throw InputError("trace", fmt::format("tile, event {}", event), why);
+}
+
+constexpr std::int64_t kMostLanes = 128;      // of a warpgroup
+constexpr std::int64_t kMostReadBytes = 256;  // of one lane, in one read
+
+// A byte of shared memory, from the start of the tile.
+bool is_shared(std::int64_t byte) {
+  return byte >= 0 && byte <= kMostTileElements * kTileChunkBytes;
 }
 
 // Lists of item numbers by key, one behind the other: list k is [first[k], first[k + 1]).
@@ -47,6 +57,7 @@ class TileFolder {
       reject_tile(0, "a tile begins with tile_opened");
     }
     for (const trace::Event& event : events) {
+      check_numbers(event);
       std::visit(*this, event);
       ++at_;
     }
@@ -85,7 +96,14 @@ class TileFolder {
     tile_.memory = e;
   }
   void operator()(const trace::TilePage& e) { tile_.pages.push_back(e); }
-  void operator()(const trace::TileMap& e) { tile_.map = e; }
+  void operator()(const trace::TileMap& e) {
+    for (const std::int64_t side : {e.box_columns, e.box_heads, e.box_rows}) {
+      if (side >= 0 && side <= kMostTileElements) continue;
+      reject_tile(at_, fmt::format("a box of {} x {} x {} cannot be shown: a side is outside [0, {}]", e.box_columns,
+                                   e.box_heads, e.box_rows, kMostTileElements));
+    }
+    tile_.map = e;
+  }
   void operator()(const trace::TileShared& e) {
     if (e.swizzle_bits < -1 || e.swizzle_base < 0 || e.swizzle_shift < e.swizzle_bits || e.swizzle_bits > 16 ||
         e.swizzle_base > 16 || e.swizzle_shift > 16) {
@@ -97,7 +115,13 @@ class TileFolder {
     }
     tile_.shared = e;
   }
-  void operator()(const trace::TileFragments& e) { tile_.fragments = e; }
+  void operator()(const trace::TileFragments& e) {
+    if (e.width < 0 || e.width > kMostReadBytes || e.lanes < 0 || e.lanes > kMostLanes) {
+      reject_tile(at_, fmt::format("{} lanes that ask for {} bytes do not exist: at most {} lanes and {} bytes",
+                                   e.lanes, e.width, kMostLanes, kMostReadBytes));
+    }
+    tile_.fragments = e;
+  }
   void operator()(const trace::BankPhase& e) { tile_.phases.push_back(e); }
 
   void operator()(const trace::BarrierExpects& e) {
@@ -140,7 +164,7 @@ class TileFolder {
       reject_tile(at_, fmt::format("chunk_landed of copy {} is not behind that copy", e.copy));
     }
     const bool named = e.row >= 0 && e.column >= 0;
-    if (e.shared < 0 || e.shared > kMostTileElements * kTileChunkBytes || (named && e.row >= tile_.rows())) {
+    if (!is_shared(e.shared) || (named && e.row >= tile_.rows())) {
       reject_tile(at_, fmt::format("row {}, shared byte {} are outside the tile", e.row, e.shared));
     }
     ++tile_.copies.back().chunks;
@@ -162,6 +186,7 @@ class TileFolder {
   }
   void operator()(const trace::LaneRead& e) {
     TileRead& read = read_of(e.read, "lane_read");
+    if (!is_shared(e.shared)) reject_tile(at_, fmt::format("shared byte {} is outside the tile", e.shared));
     ++read.lanes;
     tile_.lane_reads.push_back({std::ssize(tile_.reads) - 1, lane(e.lane), e.shared, at_});
   }
@@ -183,7 +208,7 @@ class TileFolder {
   void operator()(const trace::OperandChunk& e) {
     const TileRead& read = read_of(e.read, "operand_chunk");
     if (read.operand < 0) reject_tile(at_, fmt::format("operand_chunk of read {}, which has no operand", e.read));
-    if (e.line < 0 || e.k < 0 || e.shared < 0 || e.shared > kMostTileElements * kTileChunkBytes) {
+    if (e.line < 0 || e.k < 0 || !is_shared(e.shared)) {
       reject_tile(at_, fmt::format("line {}, k {}, shared byte {} do not exist", e.line, e.k, e.shared));
     }
     ++tile_.operands.back().chunks;
@@ -222,6 +247,15 @@ class TileFolder {
   }
 
  private:
+  void check_numbers(const trace::Event& event) const {
+    std::array<std::int64_t, trace::kMaxFields> numbers{};
+    const std::size_t fields = trace::field_values(event, numbers);
+    for (std::size_t field = 0; field < fields; ++field) {
+      if (numbers[field] >= -kMostTileNumber && numbers[field] <= kMostTileNumber) continue;
+      reject_tile(at_, fmt::format("{} {} cannot be shown: it is outside [-2^48, 2^48]",
+                                   trace::field_names(event.index())[field], numbers[field]));
+    }
+  }
   void begin(TileAction::Kind kind, std::int64_t index) {
     close_action();
     tile_.actions.push_back({kind, index, at_, at_});
@@ -241,7 +275,9 @@ class TileFolder {
     return number;
   }
   std::int64_t lane(std::int64_t number) const {
-    if (number < 0 || number >= 128) reject_tile(at_, fmt::format("lane {} is outside [0, 128)", number));
+    if (number < 0 || number >= kMostLanes) {
+      reject_tile(at_, fmt::format("lane {} is outside [0, {})", number, kMostLanes));
+    }
     return number;
   }
   TileRead& read_of(std::int64_t number, const char* what) {

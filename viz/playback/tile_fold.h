@@ -11,10 +11,12 @@
 namespace kvscope::viz {
 
 inline constexpr std::int64_t kMostTileElements = std::int64_t{1} << 22;
+// The largest number of an event, and the largest below 0: more than any address, and sums of them do not overflow.
+inline constexpr std::int64_t kMostTileNumber = std::int64_t{1} << 48;
 
 // The events of one tile: `events` begins with its tile_opened and ends before the next one or the run's end.
 // InputError("trace", "tile ...") when they contradict one another: a chunk before its copy, a register outside the
-// tile, more than kMostTileElements elements.
+// tile, more than kMostTileElements elements, a number beyond kMostTileNumber.
 [[nodiscard]] Tile fold_tile(std::span<const trace::Event> events);
 
 // Where each tile of a list of events begins and ends: [first, end).

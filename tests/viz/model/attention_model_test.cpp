@@ -148,5 +148,55 @@ TEST(AttentionModel, AnotherCandidateIsAskedForAtOnce) {
   EXPECT_EQ(a.attention.errors(), nullptr);
 }
 
+// Two sequences of one query each, two heads, one dim; the largest error is of sequence 2, head 1.
+std::shared_ptr<const AttentionErrors> errors_of(float worst) {
+  auto errors = std::make_shared<AttentionErrors>();
+  errors->heads = 2, errors->dims = 1;
+  errors->rows = {{SeqIdx{1}, 0, 4, 0, 0}, {SeqIdx{2}, 0, 7, 0, 0}};
+  errors->ratio = {0.1F, 0.2F, 0.3F, worst};
+  index_errors(*errors);
+  return errors;
+}
+
+TEST(AttentionModel, ACandidateThatFailsLeadsToItsLargestError) {
+  Asked a;
+  a.document.seek_step(StepIdx{2});
+  a.attention.follow(true);
+  const FlowRequest before = a.flows.back();
+  a.attention.show_errors(errors_of(9));  // of the tiled flow: nobody asked what is wrong with it
+  EXPECT_EQ(a.flows.back(), before);
+  a.attention.set_candidate(QStringLiteral("right.npz"));
+  a.attention.show_errors(errors_of(0.9F));
+  EXPECT_EQ(a.flows.back(), before);
+  a.attention.set_candidate(QStringLiteral("wrong.npz"));
+  a.attention.show_errors(errors_of(9));
+  FlowRequest worst = before;
+  worst.seq = SeqIdx{2}, worst.head = HeadIdx{1}, worst.query = TokIdx{7};
+  EXPECT_EQ(a.flows.back(), worst);
+  a.document.step();  // the errors of a later step move nothing
+  const FlowRequest later = a.flows.back();
+  a.attention.show_errors(errors_of(9));
+  EXPECT_EQ(a.flows.back(), later);
+}
+
+TEST(AttentionModel, ACandidateThatFailsLeavesTheFlowThatAPersonChose) {
+  for (const bool by_pin : {false, true}) {
+    Asked a;
+    a.document.seek_step(StepIdx{2});
+    a.attention.follow(true);
+    FlowRequest chosen = a.flows.back();
+    chosen.seq = SeqIdx{0}, chosen.head = HeadIdx{0};
+    if (by_pin) {
+      a.document.pin(of_page(SeqIdx{0}, PageIdx{0}));
+    } else {
+      a.attention.choose(chosen);
+    }
+    const FlowRequest before = a.flows.back();
+    a.attention.set_candidate(QStringLiteral("wrong.npz"));
+    a.attention.show_errors(errors_of(9));
+    EXPECT_EQ(a.flows.back(), before);
+  }
+}
+
 }  // namespace
 }  // namespace kvscope::viz::attention_model_test
