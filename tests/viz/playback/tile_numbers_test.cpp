@@ -106,8 +106,9 @@ void ask_everything(const Tile& tile) {
 
 std::vector<std::vector<trace::Event>> tiles() {
   testing_support::TileOrder tma;
+  tma.rows = 16;
   testing_support::TileOrder lds;
-  lds.path = StagingPath::lds, lds.page = 64, lds.head_size = 128;
+  lds.path = StagingPath::lds, lds.page = 64;
   std::vector<trace::Event> wgmma = staged_for_wgmma(tma);
   trace::OperandRead operand;
   operand.operand = 1, operand.stride = 1024, operand.span = 128, operand.lines = 8, operand.depth = 16;
