@@ -1,7 +1,7 @@
 // Any events in any order: each one is accepted or rejected, and a rejected event changes nothing. The accepted events
 // are a run that opens, and after any moves in it the state equals the one computed from the first event. The first
 // line of an input is a breakpoint, the second one a text for the find field; then each event is a byte for its kind
-// and one byte per number.
+// and one byte per number. Tiles among the events are folded, and asked what panels ask.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,9 +18,11 @@
 #include "core/base/errors.h"
 #include "core/trace/event_text.h"
 #include "tests/viz/playback/memory_source.h"
+#include "tests/viz/playback/tile_questions.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/find.h"
 #include "viz/playback/selection.h"
+#include "viz/playback/tile_fold.h"
 
 namespace {
 
@@ -167,6 +170,18 @@ void walk(const std::vector<trace::Event>& taken, const std::vector<Breakpoint>&
   expect_fresh();
 }
 
+// Each tile is rejected, or every question has an answer.
+void fold_tiles(std::span<const trace::Event> events, const Facts& facts) {
+  for (const TileSpan& span : tiles_in(events)) {
+    try {
+      testing_support::ask_tile(fold_tile(events.subspan(static_cast<std::size_t>(span.first),
+                                                         static_cast<std::size_t>(span.end - span.first))),
+                                facts);
+    } catch (const InputError&) {
+    }
+  }
+}
+
 std::optional<Breakpoint> breakpoint_of(std::string_view text) {
   try {
     const Breakpoint breakpoint = parse_breakpoint(text);
@@ -190,6 +205,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::vector<trace::Event> events = events_of(left);
   walk(taken_of(events, facts), breakpoints);
+  fold_tiles(events, facts);
   // All events, without sizes of the pool: the run is opened or rejected, in bounded memory.
   try {
     const auto run = Run::open(from_memory(events, {}, trace::Detail::full), "fuzzed");

@@ -23,10 +23,12 @@ namespace {
 
 constexpr std::int64_t kMostLanes = 128;      // of a warpgroup
 constexpr std::int64_t kMostReadBytes = 256;  // of one lane, in one read
+constexpr std::int64_t kMostTileBytes = kMostTileElements * kTileChunkBytes;
+constexpr std::int64_t kMostTilePages = std::int64_t{1} << 31;  // of a sequence; also tokens of a page
 
 // A byte of shared memory, from the start of the tile.
 bool is_shared(std::int64_t byte) {
-  return byte >= 0 && byte <= kMostTileElements * kTileChunkBytes;
+  return byte >= 0 && byte <= kMostTileBytes;
 }
 
 // Lists of item numbers by key, one behind the other: list k is [first[k], first[k + 1]).
@@ -85,17 +87,25 @@ class TileFolder {
       reject_tile(at_, fmt::format("{} x {} elements and {} bytes cannot be shown: at most {} elements", e.rows,
                                    e.columns, e.bytes, kMostTileElements));
     }
+    if (e.tokens < 0 || e.tokens > kMostTileElements) {
+      reject_tile(at_, fmt::format("{} tokens are outside [0, {}]", e.tokens, kMostTileElements));
+    }
     tile_.opened = e;
     begin(TileAction::Kind::open, 0);
   }
   void operator()(const trace::TileMemory& e) {
-    if (e.page_size < 1 || e.element_bytes < 1 || e.element_bytes > kTileChunkBytes) {
+    if (e.page_size < 1 || e.page_size > kMostTilePages || e.element_bytes < 1 || e.element_bytes > kTileChunkBytes) {
       reject_tile(at_,
                   fmt::format("pages of {} tokens of {} bytes an element do not exist", e.page_size, e.element_bytes));
     }
     tile_.memory = e;
   }
-  void operator()(const trace::TilePage& e) { tile_.pages.push_back(e); }
+  void operator()(const trace::TilePage& e) {
+    if (e.page.value < 0 || e.page.value > kMostTilePages) {
+      reject_tile(at_, fmt::format("page {} is outside [0, {}]", e.page.value, kMostTilePages));
+    }
+    tile_.pages.push_back(e);
+  }
   void operator()(const trace::TileMap& e) {
     for (const std::int64_t side : {e.box_columns, e.box_heads, e.box_rows}) {
       if (side >= 0 && side <= kMostTileElements) continue;
@@ -110,7 +120,8 @@ class TileFolder {
       reject_tile(at_,
                   fmt::format("swizzle ({},{},{}) does not exist", e.swizzle_bits, e.swizzle_base, e.swizzle_shift));
     }
-    if (e.row_bytes < 1 || e.rows < 1 || e.banks < 1 || e.banks > 1024) {
+    if (e.row_bytes < 1 || e.row_bytes > kMostTileBytes || e.rows < 1 || e.rows > kMostTileElements || e.banks < 1 ||
+        e.banks > 1024) {
       reject_tile(at_, fmt::format("{} rows of {} bytes over {} banks do not exist", e.rows, e.row_bytes, e.banks));
     }
     tile_.shared = e;
@@ -125,6 +136,9 @@ class TileFolder {
   void operator()(const trace::BankPhase& e) { tile_.phases.push_back(e); }
 
   void operator()(const trace::BarrierExpects& e) {
+    if (e.bytes < 0 || e.bytes > kMostTileBytes) {
+      reject_tile(at_, fmt::format("{} expected bytes are outside [0, {}]", e.bytes, kMostTileBytes));
+    }
     begin(TileAction::Kind::expect, std::ssize(tile_.expects));
     tile_.expects.push_back(e);
     tile_.expect_events.push_back(at_);
@@ -138,6 +152,12 @@ class TileFolder {
     tile_.waits.push_back({wave(e.wave), e.outstanding, e.allowed, at_});
   }
   void operator()(const trace::BoxCopied& e) {
+    for (const std::int64_t number : {e.sub_tile, e.bytes, e.filled}) {
+      if (number >= 0 && number <= kMostTileBytes) continue;
+      reject_tile(at_,
+                  fmt::format("sub-tile {} of {} bytes, {} of them zeros, cannot be shown: a number is outside [0, {}]",
+                              e.sub_tile, e.bytes, e.filled, kMostTileBytes));
+    }
     TileCopy copy;
     copy.number = e.copy;
     copy.sub_tile = e.sub_tile;
