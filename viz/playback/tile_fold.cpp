@@ -8,6 +8,7 @@
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -24,7 +25,7 @@ namespace {
 constexpr std::int64_t kMostLanes = 128;      // of a warpgroup
 constexpr std::int64_t kMostReadBytes = 256;  // of one lane, in one read
 constexpr std::int64_t kMostTileBytes = kMostTileElements * kTileChunkBytes;
-constexpr std::int64_t kMostTilePages = std::int64_t{1} << 31;  // of a sequence; also tokens of a page
+constexpr std::int64_t kMostTilePages = std::int64_t{1} << 31;  // of a sequence
 
 // A byte of shared memory, from the start of the tile.
 bool is_shared(std::int64_t byte) {
@@ -87,6 +88,10 @@ class TileFolder {
       reject_tile(at_, fmt::format("{} x {} elements and {} bytes cannot be shown: at most {} elements", e.rows,
                                    e.columns, e.bytes, kMostTileElements));
     }
+    if (e.seq.value < 0 || e.layer.value < 0 || e.head.value < 0 || e.first_token.value < 0) {
+      reject_tile(at_, fmt::format("sequence {}, layer {}, head {}, token {}: an index is below 0", e.seq.value,
+                                   e.layer.value, e.head.value, e.first_token.value));
+    }
     if (e.tokens < 0 || e.tokens > kMostTileElements) {
       reject_tile(at_, fmt::format("{} tokens are outside [0, {}]", e.tokens, kMostTileElements));
     }
@@ -94,7 +99,8 @@ class TileFolder {
     begin(TileAction::Kind::open, 0);
   }
   void operator()(const trace::TileMemory& e) {
-    if (e.page_size < 1 || e.page_size > kMostTilePages || e.element_bytes < 1 || e.element_bytes > kTileChunkBytes) {
+    if (e.page_size < 1 || e.page_size > kMostTileElements || e.element_bytes < 1 ||
+        e.element_bytes > kTileChunkBytes) {
       reject_tile(at_,
                   fmt::format("pages of {} tokens of {} bytes an element do not exist", e.page_size, e.element_bytes));
     }
@@ -136,6 +142,7 @@ class TileFolder {
   void operator()(const trace::BankPhase& e) { tile_.phases.push_back(e); }
 
   void operator()(const trace::BarrierExpects& e) {
+    require_path(true, trace::BarrierExpects::kName);
     if (e.bytes < 0 || e.bytes > kMostTileBytes) {
       reject_tile(at_, fmt::format("{} expected bytes are outside [0, {}]", e.bytes, kMostTileBytes));
     }
@@ -144,14 +151,17 @@ class TileFolder {
     tile_.expect_events.push_back(at_);
   }
   void operator()(const trace::BarrierCompleted&) {
+    require_path(true, trace::BarrierCompleted::kName);
     begin(TileAction::Kind::complete, std::ssize(tile_.complete_events));
     tile_.complete_events.push_back(at_);
   }
   void operator()(const trace::WaveWaited& e) {
+    require_path(false, trace::WaveWaited::kName);
     begin(TileAction::Kind::wait, std::ssize(tile_.waits));
     tile_.waits.push_back({wave(e.wave), e.outstanding, e.allowed, at_});
   }
   void operator()(const trace::BoxCopied& e) {
+    require_path(true, trace::BoxCopied::kName);
     for (const std::int64_t number : {e.sub_tile, e.bytes, e.filled}) {
       if (number >= 0 && number <= kMostTileBytes) continue;
       reject_tile(at_,
@@ -169,6 +179,7 @@ class TileFolder {
     add(copy);
   }
   void operator()(const trace::LdsCopied& e) {
+    require_path(false, trace::LdsCopied::kName);
     TileCopy copy;
     copy.number = e.copy;
     copy.wave = wave(e.wave);
@@ -275,6 +286,10 @@ class TileFolder {
       reject_tile(at_, fmt::format("{} {} cannot be shown: it is outside [-2^48, 2^48]",
                                    trace::field_names(event.index())[field], numbers[field]));
     }
+  }
+  void require_path(bool tma, std::string_view event) const {
+    if (tile_.tma() == tma) return;
+    reject_tile(at_, fmt::format("{} is not an event of a tile {}", event, tma ? "by waves" : "by TMA"));
   }
   void begin(TileAction::Kind kind, std::int64_t index) {
     close_action();

@@ -543,6 +543,7 @@ TEST(DocumentTile, OfATraceThatHoldsTilesIsTheFirstOfThem) {
   std::vector<trace::Event> events;
   for (const std::int64_t first : {0, 4}) {
     trace::TileOpened opened;
+    opened.tma = true;
     opened.first_token = TokIdx{first};
     opened.rows = opened.tokens = opened.columns = 4;
     events.insert(events.end(), {opened, trace::BoxCopied{}});
