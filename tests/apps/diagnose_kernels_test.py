@@ -11,8 +11,6 @@ import json
 import os
 import re
 import sys
-import tempfile
-import unittest
 
 import numpy as np
 
@@ -55,39 +53,30 @@ class Batch:
         return bf16(self.rng.standard_normal(shape) * 1.3)
 
 
-class Kernels(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder.name
-
-    def file(self, name):
-        return os.path.join(self.folder, name)
-
+class Kernels(program.FolderTest):
     def save(self, prefix, **arrays):
         for name, array in arrays.items():
-            np.save(self.file(f"{prefix}_{name}.npy"), array)
+            np.save(self.path(f"{prefix}_{name}.npy"), array)
 
     def golden(self, prefix, layout, **tensors):
-        np.savez(self.file(f"{prefix}_in.npz"), **tensors)
-        fine("golden", "--input", self.file(f"{prefix}_in.npz"), "--layout", layout, "--out",
-             self.file(f"{prefix}_golden.npz"))
+        np.savez(self.path(f"{prefix}_in.npz"), **tensors)
+        fine("golden", "--input", self.path(f"{prefix}_in.npz"), "--layout", layout, "--out",
+             self.path(f"{prefix}_golden.npz"))
 
     def run_kernel(self, kernel, grid, block, *arguments, shared=0, save=()):
         """The text of the virtual GPU. Names of files in the folder are arguments that end with .npy."""
         done = kvscope("ptx", "run", os.path.join(CUDA, "attention_faults.ptx"), "--entry", kernel, "--grid", grid,
                        "--block", block, "--smem", shared, "--check", "all",
                        *(x for a in arguments for x in ("--arg", a)),
-                       *(x for n, name in save for x in ("--save", f"{n}={self.file(name)}")), cwd=self.folder)
+                       *(x for n, name in save for x in ("--save", f"{n}={self.path(name)}")), cwd=self.folder)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         self.assertEqual(done.stderr, "")
         return done.stdout
 
     def cause(self, prefix):
         """The first cause of the output, "passes" or "none"."""
-        np.savez(self.file("candidate.npz"), o_bf16=np.load(self.file("o.npy")), lse=np.load(self.file("lse.npy")))
-        done = kvscope("verify", self.file(f"{prefix}_golden.npz"), self.file("candidate.npz"), "--json")
+        np.savez(self.path("candidate.npz"), o_bf16=np.load(self.path("o.npy")), lse=np.load(self.path("lse.npy")))
+        done = kvscope("verify", self.path(f"{prefix}_golden.npz"), self.path("candidate.npz"), "--json")
         self.assertEqual(done.stderr, "")
         report = json.loads(done.stdout)
         if report["passed"]:
@@ -96,7 +85,7 @@ class Kernels(unittest.TestCase):
         return f"{found[0]['name']}: {found[0]['cause']}" if found else "none"
 
     def check(self, run, prefix, faults):
-        """`faults`: what the diagnosis must begin with, or, as a tuple, texts of the virtual GPU's reports."""
+        """`faults`: the beginning of the diagnosis, or, as a tuple, texts of the virtual GPU's reports."""
         for name, expected in {"right": "passes", **faults}.items():
             with self.subTest(fault=name):
                 text = run(NAMES.index(name))
@@ -156,7 +145,7 @@ class Kernels(unittest.TestCase):
         self.golden("ring", "nhd", q_bf16=q, k_cache_bf16=k, v_cache_bf16=v, block_table=batch.table,
                     cache_seqlens=batch.lengths)
         self.save("ring", q=q, k=k, v=v, table=batch.table, lengths=batch.lengths)
-        with open(self.file("map.json"), "w") as out:
+        with open(self.path("map.json"), "w") as out:
             json.dump({"kvscope_tensor_map": 1, "type": "bf16", "dims": [DIM, heads, 60 * PAGE],
                        "strides": [2 * DIM, 2 * DIM * heads], "box": [DIM, 1, PAGE], "swizzle": "128B"}, out)
         self.check(lambda fault: self.run_kernel(

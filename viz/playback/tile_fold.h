@@ -1,4 +1,7 @@
 // The events of a tile, read into its copies, chunks, reads and registers.
+//
+//   for (const TileSpan& span : tiles_in(events)) ...   a run's events of two tiles of 1,559: [0, 1559), [1559, 3118)
+//   Tile tile = fold_tile(events_of_one);               64 x 128 bf16 by TMA over pages of 16: 8 copies, 1024 chunks
 #pragma once
 
 #include <cstdint>

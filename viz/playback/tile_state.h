@@ -1,4 +1,7 @@
 // How much of a tile has happened at one event.
+//
+// Example: 64 x 128 bf16 by TMA over pages of 16, 8 boxes of 128 chunks. After the events of 3 boxes and of 10 chunks
+// of the third: issued 3, landed 266, arrived 266 * 16 = 4,256 bytes; boxes 0 and 1 are there, box 2 is moving.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The tabs of docks that share a place: if their words do not fit side by side, all are smaller, so that none is cut.
-// Their text is at least as large as at font scale 1; what does not fit even then ends in dots.
+// Their text is at least as large as at font scale 1; words that do not fit even then end in dots.
 //
 // Example: at font scale 2 (26 px) four tabs need 540 px. In a dock of 430 px their text is of 19 px.
 #pragma once

@@ -188,7 +188,7 @@ QList<QKeySequence> keys_of(const ActionEntry& entry) {
 // --- dialog ----------------------------------------------------------------------------------------------------------
 
 ShortcutsDialog::ShortcutsDialog(QWidget* parent) : QDialog(parent) {
-  setAttribute(Qt::WA_DeleteOnClose);  // the next one has the text size of then
+  setAttribute(Qt::WA_DeleteOnClose);  // a dialog that is opened later has the text size of that time
   setWindowTitle(tr("Keys and actions"));
   setAccessibleName(windowTitle());
   auto* list = new QTreeWidget(this);

@@ -1,6 +1,6 @@
 // Buttons to step, play and run to a breakpoint, the position in words, and the speed, in as many lines as the width
-// needs. The position is that of what the buttons move through: the steps of the run, in the view of a tile its events,
-// in the view of the attention the tiles of the flow. The scrub bar over all steps is in the canvas's header.
+// needs. The buttons and the position are of the steps of the run, in the view of a tile of its events, and in the view
+// of the attention of the tiles of the flow. The scrub bar over all steps is in the canvas's header.
 //
 //   | < >   |< < > >|   step 128 of 206               --o-- [4 steps/s]
 #pragma once

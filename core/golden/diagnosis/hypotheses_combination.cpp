@@ -129,8 +129,8 @@ void add_separate_maxima(Trials& trials, std::int64_t longest) {
   });
 }
 
-// The lanes of a warp share the keys of a row: each adds the probabilities of its own, and the sums are then added by
-// shuffles. In the results of mma a lane of four has keys 2c and 2c + 1 of 8, elsewhere lane c has key c of 32.
+// The lanes of a warp share the keys of a row: each adds the probabilities of its keys, and shuffles then add the sums.
+// In the results of mma a lane of four has keys 2c and 2c + 1 of 8, elsewhere lane c has key c of 32.
 void add_lane_sums(Trials& trials) {
   if (!trials.problem.options.sinks.empty()) return;  // one lane or each of them adds the sink
   const auto add = [&](const std::string& what, std::int64_t period, std::int64_t run) {

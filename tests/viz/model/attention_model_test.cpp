@@ -163,7 +163,7 @@ TEST(AttentionModel, ACandidateThatFailsLeadsToItsLargestError) {
   a.document.seek_step(StepIdx{2});
   a.attention.follow(true);
   const FlowRequest before = a.flows.back();
-  a.attention.show_errors(errors_of(9));  // of the tiled flow: nobody asked what is wrong with it
+  a.attention.show_errors(errors_of(9));  // of the tiled flow, which is no candidate
   EXPECT_EQ(a.flows.back(), before);
   a.attention.set_candidate(QStringLiteral("right.npz"));
   a.attention.show_errors(errors_of(0.9F));

@@ -71,8 +71,7 @@ std::string owed_bytes(const Launch& launch, const Cta& cta, std::uint64_t offse
 constexpr const char* kArrivalsHint = "one arrival too many: see who arrives, and the count of mbarrier.init";
 constexpr const char* kRefilledHint =
     "the phase has all its arrivals and waits for the bytes of its copies: a stage that is filled again too early, "
-    "before "
-    "its readers have released it, or one arrival too many";
+    "before its readers have released it, or one arrival too many";
 constexpr const char* kExpectHint = "announce every copy's bytes with mbarrier.arrive.expect_tx";
 
 // Data shared by the handlers, for one lane.

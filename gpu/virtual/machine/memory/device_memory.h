@@ -11,8 +11,8 @@
 //   heap       malloc in a kernel, from 0x7000'0000'0000, 4 KiB apart: one heap, as on hardware, and many small blocks
 //   constants  variables of space const: a bank of 4 GiB with 32-bit offsets (windows.h), 4 KiB apart
 //
-// Addresses are never reused for another allocation. A device has addresses for 28670 arrays of at most 3 GiB during its lifetime, freed ones
-// included; a larger array uses one more slot per 4 GiB. OverflowError past that.
+// Addresses are never reused for another allocation. A device has addresses for 28670 arrays of at most 3 GiB during its
+// lifetime, freed ones included; a larger array uses one more slot per 4 GiB. OverflowError past that.
 // Addresses do not depend on the host: the same calls return the same addresses on every machine. A copy of this object
 // is a second memory with the same bytes, unless it belongs to a part of a launch.
 #pragma once
