@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -341,63 +342,112 @@ bool check_version(Reader& reader, FaultList& faults) {
 
 // --- writing ---------------------------------------------------------------------------------------------------------
 
+// Writes every field, or with `defaults` only those that differ from them, and the required ones.
 class Writer {
  public:
-  [[nodiscard]] json::Object take() { return std::move(object_); }
-  void put(std::string_view key, json::Value value) { object_.emplace_back(std::string(key), std::move(value)); }
+  explicit Writer(const json::Object* defaults = nullptr) : defaults_(defaults) {}
 
-  void integer(std::string_view key, const std::int64_t& value, IntegerRange, const About&) { put(key, value); }
-  void unsigned_integer(std::string_view key, const std::uint64_t& value, std::uint64_t, const About&) {
-    put(key, value);
+  template <class T>
+  [[nodiscard]] static json::Object written(const T& value, const json::Object* defaults) {
+    Writer inner(defaults);
+    fields::describe(fields::Tag<T>{}, inner, value);
+    return std::move(inner.object_);
   }
-  void real(std::string_view key, const double& value, RealRange, const About&) { put(key, value); }
-  void optional_real(std::string_view key, const std::optional<double>& value, RealRange, const About&) {
-    if (value) put(key, *value);
+
+  void integer(std::string_view key, const std::int64_t& value, IntegerRange, const About& about) {
+    put(key, value, about);
   }
-  void flag(std::string_view key, const bool& value, const About&) { put(key, value); }
-  void text(std::string_view key, const std::string& value, const About&) { put(key, value); }
+  void unsigned_integer(std::string_view key, const std::uint64_t& value, std::uint64_t, const About& about) {
+    put(key, value, about);
+  }
+  void real(std::string_view key, const double& value, RealRange, const About& about) { put(key, value, about); }
+  void optional_real(std::string_view key, const std::optional<double>& value, RealRange, const About& about) {
+    if (value) {
+      put(key, *value, about);
+    } else if (find_default(key) != nullptr) {
+      put(key, nullptr, about);
+    }
+  }
+  void flag(std::string_view key, const bool& value, const About& about) { put(key, value, about); }
+  void text(std::string_view key, const std::string& value, const About& about) { put(key, value, about); }
   template <class E, std::size_t N>
-  void word(std::string_view key, const E& value, const std::array<fields::Word<E>, N>& words, const About&) {
+  void word(std::string_view key, const E& value, const std::array<fields::Word<E>, N>& words, const About& about) {
     const auto found = std::ranges::find_if(words, [&](const auto& w) { return w.value == value; });
     KVSCOPE_ASSERT(found != words.end());
-    put(key, found->text);
+    put(key, found->text, about);
   }
   template <class T>
-  void object(std::string_view key, const T& value, const About&) {
-    put(key, written(value));
+  void object(std::string_view key, const T& value, const About& about) {
+    const json::Value* standard = find_default(key);
+    json::Object object = written(value, standard == nullptr ? nullptr : standard->as_object());
+    if (defaults_ != nullptr && object.empty() && about.need == Need::optional) return;
+    put(key, std::move(object), {"", "", Need::required});
   }
   template <class T>
-  void optional_object(std::string_view key, const std::optional<T>& value, const About&) {
-    if (value) put(key, written(*value));
+  void optional_object(std::string_view key, const std::optional<T>& value, const About& about) {
+    if (value) put(key, written_alone(*value), about);
   }
   template <class T>
-  void list(std::string_view key, const std::vector<T>& values, IntegerRange, const About&) {
+  void list(std::string_view key, const std::vector<T>& values, IntegerRange, const About& about) {
     json::Array array;
     array.reserve(values.size());
-    for (const T& value : values) array.emplace_back(written(value));
-    if (!array.empty()) put(key, std::move(array));
+    for (const T& value : values) array.emplace_back(written_alone(value));
+    if (!array.empty()) put(key, std::move(array), about);
   }
-  void model(std::string_view key, const ModelGeometry& value, const About&) { put(key, written(value)); }
+  void model(std::string_view key, const ModelGeometry& value, const About& about) {
+    const json::Value* standard = find_default(key);
+    if (standard == nullptr) return put(key, written(value, nullptr), about);
+    json::Object full = written(value, nullptr);
+    if (*standard != json::Value(std::move(full))) put(key, short_model(value), about);
+  }
 
  private:
+  [[nodiscard]] const json::Value* find_default(std::string_view key) const {
+    if (defaults_ == nullptr) return nullptr;
+    const auto found = std::ranges::find_if(*defaults_, [&](const json::Member& m) { return m.first == key; });
+    return found == defaults_->end() ? nullptr : &found->second;
+  }
+  void put(std::string_view key, json::Value value, const About& about) {
+    const json::Value* standard = find_default(key);
+    if (about.need == Need::optional && standard != nullptr && *standard == value) return;
+    object_.emplace_back(std::string(key), std::move(value));
+  }
+  // A struct whose defaults do not depend on the scenario.
   template <class T>
-  static json::Object written(const T& value) {
-    Writer inner;
-    fields::describe(fields::Tag<T>{}, inner, value);
-    return inner.take();
+  [[nodiscard]] json::Object written_alone(const T& value) const {
+    if (defaults_ == nullptr) return written(value, nullptr);
+    const json::Object defaults = written(T{}, nullptr);
+    return written(value, &defaults);
+  }
+  // A preset's name, {"preset": its name, ...} or the geometry, as Reader::read_model() takes them.
+  [[nodiscard]] static json::Value short_model(const ModelGeometry& model) {
+    const ModelPreset* preset = find_preset(model.name);
+    if (preset != nullptr && preset->model == model) return model.name;
+    ModelGeometry from;
+    from.name = "custom";
+    if (preset != nullptr) from = preset->model;
+    if (model.head_size != from.head_size) from.value_size = model.is_mla ? 0 : model.head_size;
+    json::Object object;
+    if (preset != nullptr) object.emplace_back("preset", model.name);
+    const json::Object defaults = written(from, nullptr);
+    std::ranges::move(written(model, &defaults), std::back_inserter(object));
+    return object;
   }
 
+  const json::Object* defaults_;
   json::Object object_;
 };
 
+json::Object with_version(json::Object scenario) {
+  scenario.insert(scenario.begin(), {std::string(kVersionKey), kScenarioVersion});
+  return scenario;
+}
+
 }  // namespace
 
-Scenario parse_scenario(std::string_view text, std::string_view source) {
-  const json::Value document = json::parse(text, source);
+DocumentReading read_document(const json::Value& document) {
   const json::Object* object = document.as_object();
-  if (object == nullptr) {
-    throw InputError(source, "$", fmt::format("{} instead of an object", shown(document)));
-  }
+  if (object == nullptr) return {{}, {{"$", fmt::format("{} instead of an object", shown(document))}}};
   Scenario scenario;
   FaultList faults(kScenarioFaults);
   Reader reader(*object, "$", faults);
@@ -412,8 +462,13 @@ Scenario parse_scenario(std::string_view text, std::string_view source) {
       for (Fault& f : check_rules(scenario, std::vector<Fault>(faults.kept()))) faults.add(f.where, f.message);
     }
   }
-  if (!faults.empty()) throw InputError(source, faults.take());
-  return scenario;
+  return {std::move(scenario), faults.take()};
+}
+
+Scenario parse_scenario(std::string_view text, std::string_view source) {
+  DocumentReading reading = read_document(json::parse(text, source));
+  if (!reading.faults.empty()) throw InputError(source, std::move(reading.faults));
+  return std::move(reading.scenario);
 }
 
 Scenario load_scenario(const std::filesystem::path& path) {
@@ -421,10 +476,16 @@ Scenario load_scenario(const std::filesystem::path& path) {
 }
 
 json::Value to_json(const Scenario& scenario) {
-  Writer writer;
-  writer.put(kVersionKey, kScenarioVersion);
-  fields::describe(fields::Tag<Scenario>{}, writer, scenario);
-  return writer.take();
+  return with_version(Writer::written(scenario, nullptr));
+}
+
+json::Value to_short_json(const Scenario& scenario) {
+  Scenario defaults;
+  if (const ModelPreset* preset = find_preset(scenario.model.name)) defaults.attention = preset->attention;
+  defaults.cache.prefix_sharing = scenario.cache.kind == CacheKind::paged;
+  if (scenario.cache.kind == CacheKind::paged) defaults.tile.BN = default_tile_rows(scenario.cache.page_size);
+  const json::Object written = Writer::written(defaults, nullptr);
+  return with_version(Writer::written(scenario, &written));
 }
 
 }  // namespace kvscope

@@ -16,7 +16,9 @@
 
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
+#include "core/base/errors.h"
 #include "core/base/json.h"
 #include "core/scenario/scenario.h"
 
@@ -28,8 +30,20 @@ namespace kvscope {
 // Reads a file of at most 64 MiB; the file's name is the source.
 [[nodiscard]] Scenario load_scenario(const std::filesystem::path& path);
 
+// What a document describes, and why it cannot run. A field that could not be read has its default value.
+struct DocumentReading {
+  Scenario scenario;
+  std::vector<Fault> faults;
+};
+[[nodiscard]] DocumentReading read_document(const json::Value& document);
+
 // Writes every field, optional ones when they are set, and the model in full.
 // Law: parse_scenario(json::dump(to_json(s)), "") == s for each s that passes check_scenario().
 [[nodiscard]] json::Value to_json(const Scenario& scenario);
+
+// The shortest document of the scenario: without the fields that have their default value, and with the model's preset
+// by name. The law of to_json() holds for it, too. Example: page_size 32 ->
+//   {"kvscope_scenario": 1, "cache": {"page_size": 32}, "requests": {"list": [{"prompt_tokens": 9}]}}
+[[nodiscard]] json::Value to_short_json(const Scenario& scenario);
 
 }  // namespace kvscope

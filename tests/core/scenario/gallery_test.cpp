@@ -30,6 +30,7 @@ TEST(Gallery, EveryScenarioParsesAndSaysWhatToLookAt) {
     EXPECT_GT(s.description.size(), 100u);
     EXPECT_FALSE(make_requests(s, kGallery).empty());
     EXPECT_EQ(parse_scenario(json::dump(to_json(s)), "again"), s);
+    EXPECT_EQ(parse_scenario(json::dump(to_short_json(s)), "short"), s);
   }
   EXPECT_GE(files, 24);
 }

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/scenario/checks.h"
 #include "core/scenario/presets.h"
@@ -421,6 +423,83 @@ TEST(ScenarioJson, WhatIsWrittenReadsBackTheSame) {
     RC_ASSERT(parse_scenario(json::dump(to_json(s)), "round trip") == s);
     RC_ASSERT(parse_scenario(json::dump(to_json(s), -1), "round trip") == s);
   }));
+}
+
+// --- the shortest document -------------------------------------------------------------------------------------------
+
+// Every document with one member less, at any depth.
+std::vector<json::Value> with_one_member_less(const json::Value& value) {
+  std::vector<json::Value> shorter;
+  if (const json::Object* object = value.as_object()) {
+    for (std::size_t i = 0; i < object->size(); ++i) {
+      json::Object rest = *object;
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+      shorter.emplace_back(std::move(rest));
+      for (json::Value& part : with_one_member_less((*object)[i].second)) {
+        json::Object changed = *object;
+        changed[i].second = std::move(part);
+        shorter.emplace_back(std::move(changed));
+      }
+    }
+  } else if (const json::Array* array = value.as_array()) {
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      for (json::Value& part : with_one_member_less((*array)[i])) {
+        json::Array changed = *array;
+        changed[i] = std::move(part);
+        shorter.emplace_back(std::move(changed));
+      }
+    }
+  }
+  return shorter;
+}
+
+void expect_shortest(const Scenario& s) {
+  const json::Value shortest = to_short_json(s);
+  ASSERT_EQ(parse_scenario(json::dump(shortest), "short"), s) << json::dump(shortest);
+  for (const json::Value& shorter : with_one_member_less(shortest)) {
+    const DocumentReading reading = read_document(shorter);
+    EXPECT_TRUE(!reading.faults.empty() || reading.scenario != s) << json::dump(shorter);
+  }
+}
+
+TEST(ScenarioJson, TheShortestDocumentReadsBackTheSame) {
+  EXPECT_TRUE(prop::check("parse(dump(to_short_json(s))) == s", [] {
+    const Scenario s = any_scenario();
+    RC_ASSERT(parse_scenario(json::dump(to_short_json(s)), "round trip") == s);
+  }));
+}
+
+TEST(ScenarioJson, TheShortestDocumentHasNoMemberToSpare) {
+  expect_shortest(parsed(""));
+  expect_shortest(small_scenario());
+  EXPECT_EQ(json::dump(to_short_json(parsed(R"("cache": {"page_size": 48, "blocks": 64})")), -1),
+            R"({"kvscope_scenario":1,"cache":{"page_size":48},"requests":{"list":[{"prompt_tokens":9}]}})");
+  for (const ModelPreset& preset : model_presets()) {
+    SCOPED_TRACE(preset.model.name);
+    for (const bool fewer_layers : {false, true}) {
+      for (const bool plain_attention : {false, true}) {
+        Scenario s = parsed("");
+        s.model = preset.model;
+        s.attention = preset.attention;
+        if (fewer_layers) s.model.layers = 1;
+        if (plain_attention) s.attention = {};
+        if (s.model.is_mla) s.attention.scale = 0.1;
+        expect_shortest(s);
+      }
+    }
+  }
+  Scenario narrow = parsed(R"("model": "llama-3.1-8b")");
+  narrow.model.head_size = 64;  // its value_size follows, or does not
+  for (const std::int64_t value_size : {64, 32, 128}) {
+    narrow.model.value_size = value_size;
+    if (!check_scenario(narrow).empty()) continue;
+    expect_shortest(narrow);
+  }
+  for (const char* members : {R"("cache": {"kind": "continuous", "max_tokens": 90})",
+                              R"("cache": {"prefix_sharing": false}, "tile": {"BN": 32})",
+                              R"("cache": {"dtype": "e4m3", "quantization": {"granularity": 4}})"}) {
+    expect_shortest(parsed(members));
+  }
 }
 
 // A scenario without a quantizer was written before the key existed: its meaning must not change.
