@@ -1,6 +1,6 @@
 // The only table of a scenario's fields: every key, its range, its description, and what to do when it is out of range.
-// Four visitors use it and therefore agree: the reader and the writer (scenario_json.cpp), the schema generator
-// (schema.cpp) and the range checker (checks.cpp). Internal to this folder.
+// Its visitors therefore agree: the reader and the writer (scenario_json.cpp), the schema generator (schema.cpp), the
+// range checker (checks.cpp) and the fields of a form (draft.cpp). Internal to this folder.
 //
 // A visitor has the members integer, unsigned_integer, real, optional_real, flag, text, word, object, optional_object,
 // list and model. The struct may be const for visitors that do not modify it (the writer and the checker).

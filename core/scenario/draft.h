@@ -1,0 +1,96 @@
+// A scenario that a person changes field by field, as in a form: its fields with their values, its faults, and undo.
+//
+//   ScenarioDraft draft(scenario);              page_size 16, and tile.BN follows it: 64
+//   draft.set("$.cache.page_size", "48");       tile.BN is 48 now
+//   draft.set("$.tile.BN", "64");               a fault at $.tile.BN: 64 tokens are not whole pages of 48
+//   draft.undo();                               no fault, tile.BN is 48 again
+//
+// Only fields that have a value of their own are written; the others have their default, which may follow other fields.
+// A value of the wrong kind or out of range is kept and is a fault, as in a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/scenario/scenario.h"
+#include "core/scenario/scenario_json.h"
+
+namespace kvscope {
+
+struct DraftField {
+  enum class Kind : std::uint8_t {
+    section,   // has fields
+    optional,  // a section that is there or not: cache.quantization
+    list,      // has items
+    item,      // of a list; has fields
+    number,
+    flag,  // "true" or "false"
+    word,  // one of `words`
+    text,
+  };
+  Kind kind = Kind::section;
+  std::string path;                // "$.requests.list[0].prompt_tokens"
+  std::string name;                // "prompt_tokens"; "[0]" of an item
+  std::string meaning;             // a sentence; empty of an item
+  std::string range;               // "[1, 65536]" of a number
+  std::vector<std::string> words;  // legal values; of a number "none", if it can have no value
+  std::string value;               // of a list the number of its items; of a section or an item empty
+  bool given = false;              // it has a value of its own; an optional section: it is there
+  bool required = false;           // it has no default
+  std::vector<DraftField> fields;
+  friend bool operator==(const DraftField&, const DraftField&) = default;
+};
+
+class ScenarioDraft {
+ public:
+  static constexpr std::size_t kMostItems = 5000;  // requests and spans of a scenario that is changed field by field
+  static constexpr std::size_t kMostChanges = 50;  // that can be undone
+  [[nodiscard]] static bool fits(const Scenario& scenario);
+
+  explicit ScenarioDraft(const Scenario& scenario);  // one that passes check_scenario() and fits
+
+  [[nodiscard]] const DraftField& root() const { return root_; }
+  // Null: no field has this path.
+  [[nodiscard]] const DraftField* find(std::string_view path) const;
+  [[nodiscard]] const std::vector<Fault>& faults() const { return reading_.faults; }
+  // What the fields describe; a field with a fault has its default.
+  [[nodiscard]] const Scenario& scenario() const { return reading_.scenario; }
+  [[nodiscard]] bool changed() const;  // since the constructor or start_from()
+
+  // Each is one change, or none if the draft already is so. IndexError: no field has this path, or not of a fitting kind.
+  void set(std::string_view path, std::string_view text);  // a number, flag, word or text; blank: its default
+  void remove(std::string_view path);  // a value, which is the default again; an optional section; an item
+  void add(std::string_view path);     // an optional section, or an item at the end of a list: its smallest values
+  // Another scenario that fits, such as that of the same file after a change: also this can be undone.
+  void start_from(const Scenario& scenario);
+
+  // The change that would be undone or redone, as "cache.page_size: 16 -> 48"; nullopt: there is none.
+  [[nodiscard]] std::optional<std::string> undo_words() const;
+  [[nodiscard]] std::optional<std::string> redo_words() const;
+  void undo();
+  void redo();
+
+ private:
+  struct Change {
+    std::string words;
+    json::Value before, after;  // the documents
+  };
+  [[nodiscard]] const DraftField& field_at(std::string_view path) const;
+  void change(std::string words, json::Value after);
+  void read();
+
+  Scenario start_;
+  json::Value document_;
+  DocumentReading reading_;
+  DraftField root_;
+  std::vector<Change> changes_;
+  std::size_t done_ = 0;  // of changes_; the others can be redone
+};
+
+}  // namespace kvscope
