@@ -106,14 +106,17 @@ void wait_for(QProcess& child, const viz::OpenProgress& progress) {
 }  // namespace
 
 std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program, const std::string& scenario,
-                                                    const viz::OpenProgress& progress) {
+                                                    const viz::OpenProgress& progress,
+                                                    const std::optional<std::string>& text) {
   const TemporaryFolder folder;
   const QString trace = QString::fromStdString((folder / "run.kvt").string());
   QProcess child;
-  child.start(QString::fromStdString(program),
-              {QStringLiteral("--simulate"), QString::fromStdString(scenario), QStringLiteral("--trace"), trace});
+  QStringList words{QStringLiteral("--simulate"), QString::fromStdString(scenario), QStringLiteral("--trace"), trace};
+  if (text) words.push_back(QStringLiteral("--changed"));
+  child.start(QString::fromStdString(program), words);
   if (!child.waitForStarted())
     fail(scenario, ChildWords::tr("the simulation does not start: %1").arg(child.errorString()));
+  if (text) child.write(QByteArray::fromStdString(*text));
   child.closeWriteChannel();
   wait_for(child, progress);
   const std::vector<std::string> said = lines_of(child.readAllStandardError());

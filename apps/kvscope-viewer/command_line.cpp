@@ -30,7 +30,7 @@ struct Words {
   std::optional<std::string> flow, candidate;
   std::optional<std::int64_t> step, to, tile_event, tile_to, flow_tiles, flow_to;
   std::optional<double> font_scale, between, frames_per_second;
-  bool motion = false;
+  bool motion = false, changed = false;
   std::string size = "1600x1000";
   double scale = 1;
 };
@@ -152,6 +152,7 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit; alone")
       ->check(CLI::IsMember(completion_shells()));
   app.add_option("--simulate", words.simulate)->group("");
+  app.add_flag("--changed", words.changed)->group("");
   add_examples(app,
                {"kvscope-viewer apps/scenarios/first_light.json", "kvscope-viewer golden.npz --candidate mine.npz",
                 "kvscope-viewer --render pool.png --scenario apps/scenarios/first_light.json --view pool --step 6"});
@@ -338,14 +339,17 @@ void check_alone(const CLI::App& app, const char* option, const std::vector<std:
 
 CommandLine meaning_of(CLI::App& app, const Words& words) {
   CommandLine line;
+  if (words.changed && !words.simulate) {
+    throw InputError("command line", "--changed", "needs --simulate FILE: the file that the scenario was in");
+  }
   if (words.completion) {
     check_alone(app, "--completion", {});
     std::cout << completion_script(app, *words.completion);
   } else if (words.simulate) {
     if (!words.trace) throw InputError("command line", "--simulate", "needs --trace FILE: where the run's trace goes");
-    check_alone(app, "--simulate", {"--trace"});
+    check_alone(app, "--simulate", {"--trace", "--changed"});
     line.mode = CommandLine::Mode::simulate;
-    line.simulate = {*words.simulate, *words.trace};
+    line.simulate = {*words.simulate, *words.trace, words.changed};
   } else if (words.render) {
     line.mode = CommandLine::Mode::render;
     line.render = render_request(words);

@@ -57,7 +57,8 @@ struct WindowRequest {
 
 struct SimulateRequest {
   std::string scenario;
-  std::string trace;  // the file to write
+  std::string trace;     // the file to write
+  bool changed = false;  // the scenario is read from standard input; the file is the one that it was opened from
 };
 
 struct CommandLine {

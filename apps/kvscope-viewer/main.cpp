@@ -23,7 +23,7 @@ int run(int argc, char** argv) {
     case CommandLine::Mode::render:
       return render(line.render, argc, argv);
     case CommandLine::Mode::simulate:
-      return simulate_to_file(line.simulate.scenario, line.simulate.trace);
+      return simulate_to_file(line.simulate.scenario, line.simulate.trace, line.simulate.changed);
     case CommandLine::Mode::answered:
       break;
   }

@@ -5,11 +5,16 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <iterator>
 
 #include "apps/common/faults.h"
 #include "apps/common/scenario_input.h"
 #include "core/base/errors.h"
+#include "core/scenario/requests.h"
+#include "core/scenario/scenario_json.h"
 #include "core/staging/staging_events.h"
 #include "core/trace/trace_writer.h"
 #include "viz/playback/run.h"
@@ -43,6 +48,15 @@ class Teller {
   std::chrono::steady_clock::time_point last_{};
 };
 
+// The scenario from standard input, which was in the file `path` before it was changed.
+ScenarioInput read_changed(const std::string& path) {
+  const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  ScenarioInput input;
+  input.scenario = parse_scenario(text, path);
+  input.requests = make_requests(input.scenario, std::filesystem::path(path).parent_path());
+  return input;
+}
+
 // When memory runs out, Linux ends the process with the highest oom_score_adj: the simulation, not the window.
 void matter_least() {
   std::ofstream("/proc/self/oom_score_adj") << 1000;
@@ -61,10 +75,10 @@ std::unique_ptr<viz::EventSource> simulate_in_memory(const std::string& scenario
   return viz::from_tape(recorder.take(), trace_meta(input.scenario), recorder.detail());
 }
 
-int simulate_to_file(const std::string& scenario, const std::string& trace) {
+int simulate_to_file(const std::string& scenario, const std::string& trace, bool changed) {
   std::signal(SIGPIPE, SIG_IGN);
   matter_least();
-  const ScenarioInput input = read_scenario(scenario, {});
+  const ScenarioInput input = changed ? read_changed(scenario) : read_scenario(scenario, {});
   trace::TraceWriter writer(trace, trace::Detail::full, trace_meta(input.scenario));
   try {
     run_checked(input, writer,

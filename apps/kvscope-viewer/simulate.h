@@ -16,8 +16,9 @@ namespace kvscope::apps {
                                                                    const ProgressFunction& progress);
 
 // --simulate: the child process of simulate_in_child(). Writes the complete trace or none. Prints lines "progress
-// <done> <all>" to standard output, at most ten per second, and stops when the reader has closed the pipe. Returns the
-// exit code; throws as above.
-[[nodiscard]] int simulate_to_file(const std::string& scenario, const std::string& trace);
+// <done> <all>" to standard output, at most ten per second, and stops when the reader has closed the pipe. `changed`:
+// the scenario is read from standard input, and only its file of requests is beside `scenario`. Returns the exit code;
+// throws as above.
+[[nodiscard]] int simulate_to_file(const std::string& scenario, const std::string& trace, bool changed = false);
 
 }  // namespace kvscope::apps

@@ -71,6 +71,11 @@ std::unique_ptr<viz::EventSource> SimulatorBackend::open(const std::string& path
   return simulate_in_child(program_.string(), path, progress);
 }
 
+std::unique_ptr<viz::EventSource> SimulatorBackend::run_changed(const std::string& scenario, const std::string& path,
+                                                                const viz::OpenProgress& progress) {
+  return simulate_in_child(program_.string(), path, progress, scenario);
+}
+
 StepEngine& SimulatorBackend::engine_for(const viz::Facts& facts, const std::string& path) {
   if (!facts.scenario) {
     throw InputError(path, "",
@@ -130,8 +135,8 @@ const AttentionStep& SimulatorBackend::attention_at(const viz::Facts& facts, con
   const bool bundle = !facts.scenario && kind_of(path) == FileKind::bundle;
   if (bundle) step = StepIdx{0}, layer = LayerIdx{0};
   const auto time = time_of(fs::path(path));
-  if (attention_ && attention_path_ == path && attention_time_ == time && attention_step_ == step &&
-      attention_layer_ == layer) {
+  if (attention_ && attention_path_ == path && attention_time_ == time && attention_scenario_ == facts.scenario &&
+      attention_step_ == step && attention_layer_ == layer) {
     return *attention_;
   }
   attention_.reset();
@@ -143,6 +148,7 @@ const AttentionStep& SimulatorBackend::attention_at(const viz::Facts& facts, con
   }
   attention_path_ = path;
   attention_time_ = time;
+  attention_scenario_ = facts.scenario;
   attention_step_ = step;
   attention_layer_ = layer;
   return *attention_;

@@ -26,6 +26,8 @@ class SimulatorBackend final : public viz::Backend {
 
   [[nodiscard]] std::unique_ptr<viz::EventSource> open(const std::string& path,
                                                        const viz::OpenProgress& progress) override;
+  [[nodiscard]] std::unique_ptr<viz::EventSource> run_changed(const std::string& scenario, const std::string& path,
+                                                              const viz::OpenProgress& progress) override;
   // The requests are those of the scenario; a file that it names is searched in the folder of `path`. InputError when
   // the trace contains no scenario or was recorded with other requests, or the file is missing.
   [[nodiscard]] trace::Explanation explain(const viz::Facts& facts, const std::string& path,
@@ -60,6 +62,7 @@ class SimulatorBackend final : public viz::Backend {
   std::unique_ptr<AttentionStep> attention_;
   std::string attention_path_;
   std::optional<std::filesystem::file_time_type> attention_time_;
+  std::optional<Scenario> attention_scenario_;
   StepIdx attention_step_{-1};
   LayerIdx attention_layer_{-1};
 };

@@ -375,11 +375,14 @@ void ScenarioDraft::add(std::string_view path) {
   change(fmt::format("{}: {}", short_path(path), field.kind == Kind::list ? "one more" : "added"), std::move(document));
 }
 
-void ScenarioDraft::start_from(const Scenario& scenario) {
+void ScenarioDraft::replace(const Scenario& scenario, std::string words) {
   KVSCOPE_ASSERT(fits(scenario));
-  const bool same = faults().empty() && this->scenario() == scenario;
-  start_ = scenario;
-  if (!same) change("opened again", to_short_json(scenario));
+  if (faults().empty() && this->scenario() == scenario) return;
+  change(std::move(words), to_short_json(scenario));
+}
+
+void ScenarioDraft::mark_start() {
+  start_ = scenario();
 }
 
 void ScenarioDraft::change(std::string words, json::Value after) {

@@ -61,14 +61,15 @@ class ScenarioDraft {
   [[nodiscard]] const std::vector<Fault>& faults() const { return reading_.faults; }
   // What the fields describe; a field with a fault has its default.
   [[nodiscard]] const Scenario& scenario() const { return reading_.scenario; }
-  [[nodiscard]] bool changed() const;  // since the constructor or start_from()
+  [[nodiscard]] bool changed() const;  // since the constructor or mark_start()
 
-  // Each is one change, or none if the draft already is so. IndexError: no field has this path, or not of a fitting kind.
+  // Each is one change, or none if the draft already is so. IndexError: no field of a fitting kind has this path.
   void set(std::string_view path, std::string_view text);  // a number, flag, word or text; blank: its default
   void remove(std::string_view path);  // a value, which is the default again; an optional section; an item
   void add(std::string_view path);     // an optional section, or an item at the end of a list: its smallest values
-  // Another scenario that fits, such as that of the same file after a change: also this can be undone.
-  void start_from(const Scenario& scenario);
+  // Another scenario that fits, in place of this one: one change, with these words.
+  void replace(const Scenario& scenario, std::string words);
+  void mark_start();  // from now on changed() compares with this scenario, such as when it is saved
 
   // The change that would be undone or redone, as "cache.page_size: 16 -> 48"; nullopt: there is none.
   [[nodiscard]] std::optional<std::string> undo_words() const;

@@ -161,6 +161,26 @@ TEST(ChildSimulation, AScenariosFaultsComeBackWordForWord) {
   EXPECT_EQ(faults_of([&] { static_cast<void>(simulate_in_child(KVSCOPE_VIEWER, path, {})); }), expected);
 }
 
+TEST(ChildSimulation, AChangedScenarioRunsInPlaceOfItsFile) {
+  const Folder folder;
+  const std::string path = folder.put("from.json", "not read").string();
+  folder.put("requests.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.000000,40,3\n");
+  const auto run = [&](const std::string& members) {
+    return simulate_in_child(KVSCOPE_VIEWER, path, {}, R"({"kvscope_scenario": 1, )" + members + "}");
+  };
+  const auto source = run(R"("cache": {"page_size": 8}, "requests": {"file": {"path": "requests.csv"}})");
+  const Scenario scenario = parse_scenario(source->meta().at("scenario"), "meta");
+  EXPECT_EQ(scenario.cache.page_size, 8);
+  EXPECT_GT(source->rows(), 3) << "the requests are those of the file beside the scenario";
+  EXPECT_THAT(faults_of([&] { static_cast<void>(run(R"("cache": {"page_size": 0})")); }),
+              ElementsAre(HasSubstr("from.json: $.cache.page_size: 0 is outside [1, 65536]"),
+                          HasSubstr("from.json: $.requests: missing")));
+  // More than a pipe holds.
+  const std::string long_name(200'000, 'x');
+  EXPECT_THAT(faults_of([&] { static_cast<void>(run(R"("name": ")" + long_name + "\"")); }),
+              ElementsAre(HasSubstr("$.name: 200000 bytes are more than the 65536 allowed"), HasSubstr("$.requests")));
+}
+
 TEST(ChildSimulation, CancelEndsItAtOnceAndTakesItsFilesAlong) {
   const Folder folder;
   const TemporaryPlace place;
@@ -213,6 +233,24 @@ viz::Facts facts_of(const Scenario& scenario, std::size_t requests) {
   facts.scenario = scenario;
   facts.sequences = static_cast<std::int64_t>(requests);
   return facts;
+}
+
+// The file is the same, and so is the step: the golden of the changed scenario is another.
+TEST(Backend, TheAttentionOfAChangedScenarioIsItsOwn) {
+  const std::string path = gallery("first_light");
+  Scenario scenario = load_scenario(path);
+  const std::size_t requests = make_requests(scenario, kGallery).size();
+  SimulatorBackend backend{fs::path(KVSCOPE_VIEWER)};
+  viz::FlowRequest request;
+  request.seq = SeqIdx{0};
+  request.step = StepIdx{6};
+  const std::vector<double> before = backend.attend(facts_of(scenario, requests), path, request).golden;
+  scenario.attention.scale = 0.01;
+  const std::vector<double> after = backend.attend(facts_of(scenario, requests), path, request).golden;
+  EXPECT_EQ(before.size(), after.size());
+  EXPECT_NE(before, after);
+  EXPECT_EQ(SimulatorBackend{fs::path(KVSCOPE_VIEWER)}.attend(facts_of(scenario, requests), path, request).golden,
+            after);
 }
 
 // Forward, backward, the same step, and past the end: the kept engine always agrees with a fresh one.

@@ -297,6 +297,8 @@ OWN_WORDS = [
      ["command line: --candidate: needs a golden to be compared with: add its FILE",
       "command line: --step: needs a run to show: add its FILE",
       "command line: --font-scale: 0 is outside [0.7, 2.5]: 1 is 13 px"]),
+    ("a changed scenario without its file", "--changed",
+     ["command line: --changed: needs --simulate FILE: the file that the scenario was in"]),
     ("a simulation without a trace", "--simulate good.json",
      ["command line: --simulate: needs --trace FILE: where the run's trace goes"]),
     ("an empty step", "--render a.png --scenario good.json --step ''",

@@ -21,9 +21,9 @@
 
 namespace kvscope::viz {
 
-// Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate(), stage(),
-// tile_source(), attend() and compare(), one picture(). gallery(), labs() and lab_result() are called by the thread of
-// the window, the first two once.
+// Three worker threads call it, possibly at the same time: one calls open() and run_changed(), one explain(), locate(),
+// stage(), tile_source(), attend() and compare(), one picture(). gallery(), labs() and lab_result() are called by the
+// thread of the window, the first two once.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -32,6 +32,11 @@ class Backend {
   // `progress` is called while a scenario runs, with the number of finished requests and the total; if it returns
   // false, the run stops and Cancelled is thrown. Other exceptions are of the types that kvscope::fault_lines accepts.
   [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
+
+  // As open(), by the same thread: runs `scenario`, the text of a scenario that was changed in the window. `path` is
+  // the file that it was opened from; a file of requests is in the same folder.
+  [[nodiscard]] virtual std::unique_ptr<EventSource> run_changed(const std::string& scenario, const std::string& path,
+                                                                 const OpenProgress& progress) = 0;
 
   // One call at a time, and not during locate() or stage(). Returns the same explanation as the command line. Throws
   // like open().

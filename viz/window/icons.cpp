@@ -141,6 +141,13 @@ Drawing other_drawing(Icon which) {
     case Icon::remove:
       line(d.stroked, {{5.5, 12}, {18.5, 12}});
       break;
+    case Icon::undo:
+      line(d.stroked, {{9, 4.5}, {4.5, 9}, {9, 13.5}});
+      d.stroked.moveTo(4.5, 9);
+      d.stroked.lineTo(14, 9);
+      d.stroked.arcTo(QRectF(9, 9, 10, 10), 90, -180);
+      d.stroked.lineTo(9, 19);
+      break;
     case Icon::copy:
       d.stroked.addRoundedRect(8.5, 8.5, 11, 11.5, 2, 2);
       line(d.stroked, {{5.5, 15.5}, {4.5, 15.5}, {4.5, 4.5}, {15.5, 4.5}, {15.5, 5.5}});
@@ -169,6 +176,8 @@ Drawing drawing(Icon which) {
       return mirrored(forwards(Icon::run_to));
     case Icon::back:
       return mirrored(forwards(Icon::forward));
+    case Icon::redo:
+      return mirrored(other_drawing(Icon::undo));
     case Icon::end:
     case Icon::step:
     case Icon::event:

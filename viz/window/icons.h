@@ -39,8 +39,10 @@ enum class Icon : std::uint8_t {
   drop,
   back,
   forward,
+  undo,
+  redo,
 };
-inline constexpr int kIcons = 28;
+inline constexpr int kIcons = 30;
 
 // A null icon for Icon::none. Disabled icons are faint; the icon of a checked action has the accent color.
 [[nodiscard]] QIcon icon(Icon which, const Theme& theme);

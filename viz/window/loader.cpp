@@ -14,20 +14,20 @@ enum Part { kBackend, kEvents };
 Loader::Loader(Backend& backend, QObject* parent) : QObject(parent), backend_(backend) {
   connect(&job_, &Job::progress, this, &Loader::tell_progress);
   connect(&job_, &Job::done, this, [this] {
-    if (!start_next()) Q_EMIT opened(*std::exchange(result_, nullptr), path_);
+    if (!start_next()) Q_EMIT opened(*std::exchange(result_, nullptr), file_.path);
   });
   connect(&job_, &Job::failed, this, [this](const QStringList& faults) {
-    if (!start_next()) Q_EMIT failed(path_, faults);
+    if (!start_next()) Q_EMIT failed(file_.path, faults);
   });
   connect(&job_, &Job::cancelled, this, [this] {
-    if (!start_next()) Q_EMIT cancelled(path_);
+    if (!start_next()) Q_EMIT cancelled(file_.path);
   });
 }
 
-void Loader::open(const QString& path) {
-  if (!job_.running()) return start(path);
+void Loader::open(const QString& path, const std::optional<std::string>& scenario) {
+  if (!job_.running()) return start({path, scenario});
   job_.cancel();
-  next_ = path;
+  next_ = {path, scenario};
 }
 
 void Loader::cancel() {
@@ -41,19 +41,21 @@ bool Loader::start_next() {
   return true;
 }
 
-void Loader::start(const QString& path) {
-  path_ = path;
+void Loader::start(const File& file) {
+  file_ = file;
   result_ = std::make_shared<std::shared_ptr<const Run>>();
-  const auto work = [&backend = backend_, result = result_, path](const Job::Tell& tell) {
+  const auto work = [&backend = backend_, result = result_, file](const Job::Tell& tell) {
     const auto progress = [&tell](Part part) {
       return [&tell, part](std::int64_t done, std::int64_t all) { return tell(part, done, all); };
     };
-    std::unique_ptr<EventSource> source = backend.open(path.toStdString(), progress(kBackend));
+    const std::string path = file.path.toStdString();
+    std::unique_ptr<EventSource> source = file.scenario ? backend.run_changed(*file.scenario, path, progress(kBackend))
+                                                        : backend.open(path, progress(kBackend));
     if (!tell(kEvents, 0, source->events())) throw Cancelled();
-    *result = Run::open(std::move(source), QFileInfo(path).fileName().toStdString(), progress(kEvents));
+    *result = Run::open(std::move(source), QFileInfo(file.path).fileName().toStdString(), progress(kEvents));
   };
   job_.start(work);
-  Q_EMIT started(path);
+  Q_EMIT started(file.path);
 }
 
 void Loader::tell_progress(int part, qint64 done, qint64 all) {

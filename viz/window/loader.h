@@ -1,5 +1,5 @@
-// Opens files on a separate thread: Backend::open, then Run::open. The window stays responsive meanwhile. A failure is
-// reported as a message and changes nothing.
+// Opens files on a separate thread: Backend::open or run_changed, then Run::open. The window stays responsive
+// meanwhile. A failure is reported as a message and changes nothing.
 //
 // One file at a time: opening another one cancels the current one and starts when that has stopped. The destructor
 // cancels and waits until the backend stops, which is when it next reports progress.
@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <QtCore/QObject>
 #include <QtCore/QString>
@@ -24,9 +25,12 @@ class Loader final : public QObject {
 
   [[nodiscard]] bool loading() const { return job_.running(); }
   [[nodiscard]] bool stopping() const { return job_.stopping(); }
-  [[nodiscard]] const QString& path() const { return path_; }  // of the current or the last open()
+  // Of the current or the last open().
+  [[nodiscard]] const QString& path() const { return file_.path; }
+  [[nodiscard]] const std::optional<std::string>& scenario() const { return file_.scenario; }
 
-  void open(const QString& path);
+  // `scenario`: the text to run in place of the file's scenario, for one that was changed in the window.
+  void open(const QString& path, const std::optional<std::string>& scenario = std::nullopt);
   void cancel();
 
  Q_SIGNALS:
@@ -38,14 +42,18 @@ class Loader final : public QObject {
   void cancelled(const QString& path);
 
  private:
-  void start(const QString& path);
+  struct File {
+    QString path;
+    std::optional<std::string> scenario;
+  };
+  void start(const File& file);
   void tell_progress(int part, qint64 done, qint64 all);
   [[nodiscard]] bool start_next();
 
   Backend& backend_;
-  QString path_;
+  File file_;
   std::shared_ptr<std::shared_ptr<const Run>> result_;  // written by the worker, read after it finished
-  std::optional<QString> next_;
+  std::optional<File> next_;
   Job job_;  // last member: its destructor waits for the worker, which uses the members above
 };
 

@@ -26,6 +26,7 @@
 #include "viz/window/notes_panel.h"
 #include "viz/window/overlay.h"
 #include "viz/window/presentation.h"
+#include "viz/window/scenario_panel.h"
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
 #include "viz/window/status_line.h"
@@ -182,18 +183,22 @@ void MainWindow::build_docks() {
   events_ = new EventsPanel;
   sequences_ = new SequencesPanel;
   breakpoints_panel_ = new BreakpointsPanel;
+  scenario_panel_ = new ScenarioPanel(actions_);
   lab_panel_ = new LabPanel;
   QDockWidget* why = add_dock(QStringLiteral("why"), why_, Do::show_why);
   QDockWidget* notes = add_dock(QStringLiteral("notes"), notes_, Do::show_notes);
   QDockWidget* events = add_dock(QStringLiteral("events"), events_, Do::show_events);
   QDockWidget* sequences = add_dock(QStringLiteral("sequences"), sequences_, Do::show_sequences);
   QDockWidget* stops = add_dock(QStringLiteral("breakpoints"), breakpoints_panel_, Do::show_breakpoints);
+  QDockWidget* scenario = add_dock(QStringLiteral("scenario"), scenario_panel_, Do::show_scenario);
   QDockWidget* lab = add_dock(QStringLiteral("lab"), lab_panel_, Do::show_lab);
   setTabPosition(Qt::RightDockWidgetArea, QTabWidget::North);
   tabs_ = new DockTabs(*this);
   for (QDockWidget* dock : {events, sequences, stops, lab}) tabifyDockWidget(notes, dock);
+  tabifyDockWidget(why, scenario);
   lab->hide();  // until a lab is open
   notes->raise();
+  why->raise();
   resizeDocks({why, notes}, {kDockWidth, kDockWidth}, Qt::Horizontal);
   resizeDocks({why, notes}, {kWhyHeight, kTabsHeight}, Qt::Vertical);
 }
@@ -248,7 +253,7 @@ void MainWindow::show_document() {
   actions_.set_playing(false);
   export_bar_->hide();
   center_->setCurrentWidget(document != nullptr ? static_cast<QWidget*>(scroll_) : start_page_);
-  setWindowTitle(document != nullptr ? tr("%1 - kvscope").arg(QString::fromStdString(run_->facts().name))
+  setWindowTitle(document != nullptr ? tr("%1[*] - kvscope").arg(QString::fromStdString(run_->facts().name))
                                      : tr("kvscope"));
   setWindowFilePath(document != nullptr ? document->path() : QString());
   show_status();
@@ -256,6 +261,7 @@ void MainWindow::show_document() {
   set_view(view_);  // also without a document: it hides the bar of the view
   show_ways();
   show_zoom();
+  show_changed();
 }
 
 void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <QtCore/QTimer>
@@ -52,6 +53,7 @@ class NotesPanel;
 class Overlay;
 class Caption;
 class Presentation;
+class ScenarioPanel;
 class SequencesPanel;
 class StartPage;
 class TransportBar;
@@ -152,6 +154,14 @@ class MainWindow final : public QMainWindow {
   void ask_where_to_export();
   void start_job(const QString& target, Job::Work work);
 
+  // main_window_scenario.cpp
+  void run_changed(const std::string& scenario);
+  void show_changed();  // enables undo and redo, and marks the title while changes are not saved
+  void restore_changes(const std::string& scenario);
+  void offer_changes(const QString& path, const std::string& scenario);
+  void ask_where_to_save_scenario();
+  void save_scenario(const QString& path);
+
   // main_window_look.cpp
   void apply_theme();
   void paint_gallery();
@@ -204,6 +214,7 @@ class MainWindow final : public QMainWindow {
   SequencesPanel* sequences_ = nullptr;
   BreakpointsPanel* breakpoints_panel_ = nullptr;
   NotesPanel* notes_ = nullptr;
+  ScenarioPanel* scenario_panel_ = nullptr;
   LabPanel* lab_panel_ = nullptr;
   Caption* caption_ = nullptr;
   std::unique_ptr<Presentation> presentation_;

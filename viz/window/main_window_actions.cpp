@@ -17,6 +17,7 @@
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/presentation.h"
+#include "viz/window/scenario_panel.h"
 #include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
@@ -74,9 +75,11 @@ void MainWindow::build_menus() {
   connect(recent, &QMenu::aboutToShow, this, [this, recent] { recent_.fill(*recent); });
   add(file, {Do::reload});
   file.addSeparator();
-  add(file, {Do::save_trace, Do::export_picture});
+  add(file, {Do::save_trace, Do::save_scenario, Do::export_picture});
   file.addSeparator();
   add(file, {Do::close, Do::quit});
+
+  add(*menuBar()->addMenu(group_title(Group::edit)), {Do::undo, Do::redo});
 
   QMenu& run = *menuBar()->addMenu(group_title(Group::run));
   add(run, {Do::play, Do::play_events, Do::faster, Do::slower});
@@ -102,8 +105,8 @@ void MainWindow::build_view_menu(QMenu& menu) {
   for (const Do id : {Do::zoom_in, Do::zoom_out, Do::zoom_fit}) menu.addAction(actions_[id]);
   menu.addAction(actions_[Do::motion]);
   menu.addSeparator();
-  for (const Do id :
-       {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes, Do::show_lab})
+  for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes,
+                      Do::show_scenario, Do::show_lab})
     menu.addAction(actions_[id]);
   menu.addSeparator();
   for (const Do id : {Do::next_area, Do::previous_area, Do::focus_picture}) menu.addAction(actions_[id]);
@@ -143,6 +146,9 @@ void MainWindow::connect_actions() {
   });
   on(Do::close, [this] { close_document(); });
   on(Do::quit, [this] { close(); });
+  on(Do::save_scenario, [this] { ask_where_to_save_scenario(); });
+  on(Do::undo, [this] { scenario_panel_->model().undo(); });
+  on(Do::redo, [this] { scenario_panel_->model().redo(); });
 
   on(Do::add_breakpoint, [this] {
     auto* dock = findChild<QDockWidget*>(QStringLiteral("breakpoints"));

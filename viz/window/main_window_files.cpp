@@ -12,26 +12,25 @@
 #include <QtWidgets/QStackedWidget>
 #include <QtWidgets/QStatusBar>
 
+#include "viz/playback/run_numbers.h"
 #include "viz/view/canvas.h"
 #include "viz/window/attention_bar.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/export.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/fault_words.h"
+#include "viz/window/file_dialog.h"
 #include "viz/window/lab_panel.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/note_wish.h"
 #include "viz/window/notes_panel.h"
+#include "viz/window/scenario_panel.h"
 #include "viz/window/start_page.h"
 #include "viz/window/trace_saver.h"
 
 namespace kvscope::viz {
 namespace {
-
-QString file_name(const QString& path) {
-  return QFileInfo(path).fileName();
-}
 
 QStringList dropped_files(const QMimeData* data) {
   QStringList files;
@@ -39,14 +38,6 @@ QStringList dropped_files(const QMimeData* data) {
     if (url.isLocalFile()) files.push_back(url.toLocalFile());
   }
   return files;
-}
-
-// A file dialog that is not modal: the chosen file is reported by a signal.
-QFileDialog* make_dialog(QWidget* parent, const QString& title, const QString& beside) {
-  auto* dialog = new QFileDialog(parent, title, QFileInfo(beside).path());
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAccessibleName(title);
-  return dialog;
 }
 
 }  // namespace
@@ -58,8 +49,11 @@ void MainWindow::connect_files() {
   connect(&recent_, &RecentFiles::chosen, this, [this](const QString& path) { open(path); });
   connect(notes_, &NotesPanel::followed, this, &MainWindow::follow_note);
   connect(lab_panel_, &LabPanel::followed, this, &MainWindow::follow_place);
-  connect(&loader_, &Loader::started, this,
-          [this](const QString& path) { load_bar_->start(tr("Opening %1").arg(file_name(path))); });
+  connect(scenario_panel_, &ScenarioPanel::run_wanted, this, &MainWindow::run_changed);
+  connect(scenario_panel_, &ScenarioPanel::edited, this, &MainWindow::show_changed);
+  connect(&loader_, &Loader::started, this, [this](const QString& path) {
+    load_bar_->start(loader_.scenario() ? tr("Running the changed scenario") : tr("Opening %1").arg(file_name(path)));
+  });
   connect(&loader_, &Loader::progress, load_bar_, &BusyBar::progress);
   connect(load_bar_, &BusyBar::cancelled, this, [this] { loader_.cancel(); });
   connect(&loader_, &Loader::opened, this, &MainWindow::opened);
@@ -67,7 +61,9 @@ void MainWindow::connect_files() {
   connect(&loader_, &Loader::cancelled, this, [this](const QString& path) {
     load_bar_->stop();
     gallery_timer_.start();
-    statusBar()->showMessage(tr("%1 was not opened: cancelled").arg(file_name(path)));
+    if (loader_.scenario()) scenario_panel_->show_not_run();
+    statusBar()->showMessage(loader_.scenario() ? tr("The changed scenario was not run: cancelled")
+                                                : tr("%1 was not opened: cancelled").arg(file_name(path)));
   });
 
   connect(&job_, &Job::progress, this, [this](int, qint64 done, qint64 all) {
@@ -110,7 +106,8 @@ void MainWindow::open(const QString& path, const OpenWish& wish) {
 }
 
 void MainWindow::load(const QString& path, const OpenWish& wish) {
-  if (loader_.loading() && loader_.path() == path && !loader_.stopping()) return;  // a double click
+  const bool opening = loader_.loading() && !loader_.stopping() && !loader_.scenario();
+  if (opening && loader_.path() == path) return;  // a double click
   wish_ = wish;
   messages_->dismiss(QStringLiteral("open"));
   messages_->dismiss(QStringLiteral("drop"));
@@ -170,11 +167,15 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   messages_->dismiss(QStringLiteral("candidate"));
   remarked_.clear();
   offered_.reset();
+  const QString path_before = document_ ? document_->path() : QString();
+  const std::string changes_before = scenario_panel_->changed_text();
   const std::unique_ptr<Document> before = std::move(document_);  // destroyed at the end, when nothing refers to it
   run_ = run;
   failed_.clear();
   document_ = std::make_unique<Document>(run, path);
   document_->set_breakpoints(breakpoints_);
+  const RunNumbers numbers = run_numbers(run->timeline());
+  loader_.scenario() ? scenario_panel_->show_changed(numbers) : scenario_panel_->open(run->facts(), path, numbers);
   show_document();
   show_lab_panel();
   apply(std::exchange(wish_, {}));
@@ -182,7 +183,8 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   show_remarks(QStringLiteral("bundle"), path, run->remarks());
   visited();
   recent_.add(path);
-  canvas_->focusWithoutRing();
+  if (!loader_.scenario()) canvas_->focusWithoutRing();
+  if (!changes_before.empty() && path_before != path) offer_changes(path_before, changes_before);
   changed();
 }
 
@@ -226,10 +228,14 @@ void MainWindow::open_failed(const QString& path, const QStringList& faults) {
 
 void MainWindow::show_open_failed(const QString& path, const QStringList& faults) {
   load_bar_->stop();
-  const auto again = [this, path, wish = wish_] { load(path, wish); };
+  const auto again = [this, path, wish = wish_, scenario = loader_.scenario()] {
+    scenario ? run_changed(*scenario) : load(path, wish);
+  };
+  if (loader_.scenario()) scenario_panel_->show_not_run();
   messages_->show_message({QStringLiteral("open"),
                            true,
-                           tr("%1 could not be opened").arg(file_name(path)),
+                           loader_.scenario() ? tr("The changed scenario could not be run")
+                                              : tr("%1 could not be opened").arg(file_name(path)),
                            faults,
                            {{tr("Try again"), again}}});
   if (document_) return;
@@ -251,6 +257,12 @@ void MainWindow::apply(const OpenWish& wish) {
   // After the view, which asks for the flow of the selection when it is shown.
   if (wish.flow) document_->attention().restore(*wish.flow, wish.flow_tiles);
   if (wish.place) follow_note({tr("place").toStdString(), wish.place});
+  if (!wish.changes) return;
+  restore_changes(*wish.changes);
+  if (loader_.loading() && wish.position) {  // it is one of the changed run
+    wish_.step.reset();
+    wish_.position = wish.position;
+  }
 }
 
 // A tile of the trace is chosen when the tile view is shown, a tile on demand before that: it is staged only once.
@@ -310,18 +322,22 @@ OpenWish MainWindow::wish_of_now() const {
 }
 
 void MainWindow::close_document() {
+  const std::string changes = scenario_panel_->changed_text();
+  const QString path = document_ ? document_->path() : QString();
   const std::unique_ptr<Document> last = std::move(document_);
   run_.reset();
+  scenario_panel_->close();
   for (const char* of_run : {"trace", "write", "drop", "bundle", "candidate"})
     messages_->dismiss(QString::fromLatin1(of_run));
   show_document();
   center_->currentWidget()->setFocus();
+  if (!changes.empty()) offer_changes(path, changes);
   changed();
 }
 
 void MainWindow::ask_for_file() {
-  QFileDialog* dialog = make_dialog(this, tr("Open a scenario, a trace, a golden bundle or results of a lab"),
-                                    document_ ? document_->path() : recent_.paths().value(0));
+  QFileDialog* dialog = make_file_dialog(this, tr("Open a scenario, a trace, a golden bundle or results of a lab"),
+                                         document_ ? document_->path() : recent_.paths().value(0));
   dialog->setFileMode(QFileDialog::ExistingFile);
   dialog->setNameFilters({tr("Scenarios, traces, bundles (*.json *.kvt *.npz *.safetensors)"), tr("All files (*)")});
   connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) { open(path); });
@@ -330,10 +346,10 @@ void MainWindow::ask_for_file() {
 
 // One file is a candidate for the document that is open; without a document it is a golden. Two are both.
 void MainWindow::ask_for_candidate() {
-  QFileDialog* dialog = make_dialog(this,
-                                    document_ ? tr("Open a candidate, or a golden bundle and a candidate")
-                                              : tr("Open a golden bundle and a candidate"),
-                                    document_ ? document_->path() : recent_.paths().value(0));
+  QFileDialog* dialog = make_file_dialog(this,
+                                         document_ ? tr("Open a candidate, or a golden bundle and a candidate")
+                                                   : tr("Open a golden bundle and a candidate"),
+                                         document_ ? document_->path() : recent_.paths().value(0));
   dialog->setFileMode(QFileDialog::ExistingFiles);
   dialog->setNameFilters({tr("Tensors (*.npz *.safetensors *.npy)"), tr("All files (*)")});
   connect(dialog, &QFileDialog::filesSelected, this, &MainWindow::open_pair);
@@ -392,7 +408,7 @@ void MainWindow::start_job(const QString& target, Job::Work work) {
 }
 
 void MainWindow::ask_where_to_save() {
-  QFileDialog* dialog = make_dialog(this, tr("Save the trace as"), document_->path());
+  QFileDialog* dialog = make_file_dialog(this, tr("Save the trace as"), document_->path());
   dialog->setAcceptMode(QFileDialog::AcceptSave);
   dialog->setNameFilter(tr("Traces (*.kvt)"));
   dialog->setDefaultSuffix(QStringLiteral("kvt"));
@@ -404,7 +420,7 @@ void MainWindow::ask_where_to_save() {
 }
 
 void MainWindow::ask_where_to_export() {
-  QFileDialog* dialog = make_dialog(this, tr("Save the picture as"), document_->path());
+  QFileDialog* dialog = make_file_dialog(this, tr("Save the picture as"), document_->path());
   dialog->setAcceptMode(QFileDialog::AcceptSave);
   dialog->setNameFilter(export_bar_->name_filter());
   dialog->setDefaultSuffix(export_bar_->suffix());

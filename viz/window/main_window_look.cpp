@@ -33,6 +33,7 @@
 #include "viz/window/message_bar.h"
 #include "viz/window/notes_panel.h"
 #include "viz/window/presentation.h"
+#include "viz/window/scenario_panel.h"
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
 #include "viz/window/tile_bar.h"
@@ -99,6 +100,7 @@ void MainWindow::apply_theme() {
   sequences_->set_theme(*theme_, font_scale_);
   breakpoints_panel_->set_theme(*theme_, font_scale_);
   notes_->set_theme(*theme_, font_scale_);
+  scenario_panel_->set_theme(*theme_, font_scale_);
   lab_panel_->set_theme(*theme_, font_scale_);
   for (DockTitle* title : titles_) title->set_theme(*theme_);
   gallery_timer_.start();
@@ -162,7 +164,8 @@ void MainWindow::offer_to_restore() {
   session_timer_.setSingleShot(true);
   session_timer_.setInterval(kKeepAfter);
   connect(&session_timer_, &QTimer::timeout, this, &MainWindow::keep_session);
-  if (!session_.ended_badly()) return;
+  const bool changes_left = session_.ours() && !session_.place().changes.isEmpty();
+  if (!session_.ended_badly() && !changes_left) return;
   offered_ = session_.place();
   const SessionPlace place = *offered_;
   const auto restore = [this, place] {
@@ -177,11 +180,14 @@ void MainWindow::offer_to_restore() {
     wish.flow_tiles = place.flow_tiles;
     if (!place.candidate.isEmpty()) wish.candidate = place.candidate;
     wish.breakpoints = place.breakpoints;
+    if (!place.changes.isEmpty()) wish.changes = place.changes.toStdString();
     open(place.path, wish);
   };
   messages_->show_message({QStringLiteral("session"),
                            false,
-                           tr("kvscope-viewer did not exit normally last time. %1 was open.").arg(place.path),
+                           session_.ended_badly()
+                               ? tr("kvscope-viewer did not exit normally last time. %1 was open.").arg(place.path)
+                               : tr("The changes of %1 were not saved last time.").arg(place.path),
                            {},
                            {{tr("Restore"), restore}}});
 }
@@ -201,6 +207,7 @@ SessionPlace MainWindow::place_now() const {
     place.flow = wish.flow;
     place.flow_tiles = wish.flow_tiles;
     place.candidate = wish.candidate.value_or(QString());
+    place.changes = QString::fromStdString(scenario_panel_->changed_text());
   }
   place.view = view_;
   place.breakpoints = breakpoints_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct OpenWish {
   std::optional<FlowRequest> flow;                     // of the attention view; its step is that of the position
   std::optional<std::int64_t> flow_tiles;              // tiles of the flow that have been added; nothing: all
   std::optional<std::vector<Breakpoint>> breakpoints;  // nullopt: those of the previous document
+  std::optional<std::string> changes;                  // a scenario, run in place of the file's when that is open
   std::optional<QString> candidate;                    // compared with the file, which is a golden bundle or a scenario
   bool either_order = false;      // either of file and candidate may be the golden: both ways are tried
   std::optional<NoteLink> place;  // resolved against the run when it is open, after everything above

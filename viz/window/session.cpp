@@ -167,6 +167,7 @@ void Session::read() {
   place_.flow = read_flow(settings);
   place_.flow_tiles = read_count(settings, "place/flow_tiles");
   place_.candidate = value("place/candidate").toString();
+  place_.changes = value("place/changes").toString();
   place_.breakpoints = parse_breakpoint_lines(value("place/breakpoints").toStringList());
 }
 
@@ -192,6 +193,7 @@ void Session::keep(const SessionLook& look, const SessionPlace& place) {
   set("place/flow", place.flow ? QString::fromStdString(to_text(*place.flow)) : QString());
   set("place/flow_tiles", kept_count(place.flow_tiles));
   set("place/candidate", place.candidate);
+  set("place/changes", place.changes);
   write_selection(settings, place.pinned);
   settings.sync();
 }

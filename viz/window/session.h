@@ -2,7 +2,7 @@
 // file beside it ensures a single writer: a second window that runs at the same time only reads it.
 //
 // The file is marked "clean" only by end(). After a crash, a kill or a power cut it is not marked, and the next start
-// offers to restore the open document.
+// offers to restore the open document. It also offers the changes of a scenario that were not saved.
 #pragma once
 
 #include <memory>
@@ -44,6 +44,7 @@ struct SessionPlace {
   std::optional<FlowRequest> flow;            // of the attention view, without its step; nothing: another view
   std::optional<std::int64_t> flow_tiles;     // tiles of the flow that have been added; nothing: all
   QString candidate;                          // file that is compared with the golden; empty: none
+  QString changes;                            // the changed scenario as text; empty: it is the file's
   std::vector<Breakpoint> breakpoints;
   friend bool operator==(const SessionPlace&, const SessionPlace&) = default;
 };

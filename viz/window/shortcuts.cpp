@@ -26,10 +26,16 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::reload, Group::file, SAY("&Reload"), "Ctrl+R", SAY("Open the same file again"), Icon::reload},
     {Do::save_trace, Group::file, SAY("&Save trace as..."), "Ctrl+S", SAY("Write the run's events to a trace file"),
      Icon::save},
+    {Do::save_scenario, Group::file, SAY("Save s&cenario as..."), "Ctrl+Shift+S",
+     SAY("Write the scenario with its changes to a file"), Icon::save},
     {Do::export_picture, Group::file, SAY("&Export picture..."), "Ctrl+E",
      SAY("Write the picture as PNG, SVG or PDF, or an animation as GIF, WebM or MP4"), Icon::picture},
     {Do::close, Group::file, SAY("&Close"), "Ctrl+W", SAY("Close the file and show the start page")},
     {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Quit the program")},
+
+    {Do::undo, Group::edit, SAY("&Undo"), "Ctrl+Z", SAY("Take back the last change of the scenario"), Icon::undo},
+    {Do::redo, Group::edit, SAY("&Redo"), "Ctrl+Shift+Z Ctrl+Y", SAY("Make the change again that was taken back"),
+     Icon::redo},
 
     {Do::play, Group::run, SAY("&Play"), "Space", SAY("Play and pause"), Icon::play},
     {Do::play_events, Group::run, SAY("Play e&vent by event"), "Shift+Space",
@@ -91,6 +97,8 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      true},
     {Do::show_notes, Group::view, SAY("&Notes"), "Alt+5", SAY("Description and sizes of the scenario"), Icon::none,
      true},
+    {Do::show_scenario, Group::view, SAY("S&cenario"), "Alt+7", SAY("Change the scenario field by field"), Icon::none,
+     true},
     {Do::show_lab, Group::view, SAY("&Lab"), "Alt+6", SAY("Goal and results of the lab that is open"), Icon::none,
      true},
     {Do::next_area, Group::view, SAY("Ne&xt part of the window"), "F6",
@@ -145,6 +153,8 @@ QString group_title(Group group) {
   switch (group) {
     case Group::file:
       return QCoreApplication::translate(kContext, "&File");
+    case Group::edit:
+      return QCoreApplication::translate(kContext, "&Edit");
     case Group::run:
       return QCoreApplication::translate(kContext, "&Run");
     case Group::select:

@@ -23,9 +23,12 @@ enum class Do : std::uint8_t {
   open_candidate,
   reload,
   save_trace,
+  save_scenario,
   export_picture,
   close,
   quit,
+  undo,
+  redo,
   play,
   play_events,
   step,
@@ -61,6 +64,7 @@ enum class Do : std::uint8_t {
   show_sequences,
   show_breakpoints,
   show_notes,
+  show_scenario,
   show_lab,
   next_area,
   previous_area,
@@ -78,8 +82,8 @@ enum class Do : std::uint8_t {
 };
 inline constexpr std::size_t kActions = static_cast<std::size_t>(Do::help) + 1;
 
-enum class Group : std::uint8_t { file, run, select, view, help };
-inline constexpr std::array kGroups{Group::file, Group::run, Group::select, Group::view, Group::help};
+enum class Group : std::uint8_t { file, edit, run, select, view, help };
+inline constexpr std::array kGroups{Group::file, Group::edit, Group::run, Group::select, Group::view, Group::help};
 [[nodiscard]] QString group_title(Group group);
 
 struct ActionEntry {

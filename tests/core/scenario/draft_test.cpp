@@ -238,12 +238,14 @@ TEST(ScenarioDraft, NamesWhatIsUndone) {
   EXPECT_EQ(value_at(draft, "$.seed"), "3");
 }
 
-TEST(ScenarioDraft, TheSameFileOpenedAgainCanBeUndone) {
+TEST(ScenarioDraft, AnotherScenarioInItsPlaceIsOneChange) {
   ScenarioDraft draft(parsed(R"("seed": 2)"));
-  draft.start_from(parsed(R"("seed": 2)"));
+  draft.replace(parsed(R"("seed": 2)"), "opened again");
   EXPECT_EQ(draft.undo_words(), std::nullopt);
   draft.set("$.seed", "3");
-  draft.start_from(parsed(R"("seed": 4)"));
+  draft.replace(parsed(R"("seed": 4)"), "opened again");
+  EXPECT_TRUE(draft.changed());
+  draft.mark_start();
   EXPECT_FALSE(draft.changed());
   EXPECT_EQ(draft.undo_words(), "opened again");
   draft.undo();

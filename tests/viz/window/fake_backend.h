@@ -32,11 +32,12 @@ inline std::string gallery_path(const std::string& name) {
 
 class FakeBackend final : public Backend {
  public:
-  std::atomic<int> opens = 0, explains = 0, locates = 0, stages = 0, attends = 0, compares = 0;
-  std::string last_candidate;                          // read it only when no question is being answered
-  std::atomic<int> opens_now = 0, most_opens_now = 0;  // threads in open(): now, and the maximum so far
-  std::atomic<bool> release = false;                   // makes open() of "held" files return
-  std::atomic<int> explain_ms = 0;                     // [ms] an explanation takes
+  std::atomic<int> opens = 0, changes = 0, explains = 0, locates = 0, stages = 0, attends = 0, compares = 0;
+  std::string last_candidate;  // read it only when no question is being answered
+  std::atomic<int> opens_now = 0,
+                   most_opens_now = 0;  // threads in open() and run_changed(): now, and the maximum so far
+  std::atomic<bool> release = false;    // makes "held" files and scenarios return
+  std::atomic<int> explain_ms = 0;      // [ms] an explanation takes
   std::atomic<bool> explain_throws = false;
 
   std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) override {
@@ -58,6 +59,16 @@ class FakeBackend final : public Backend {
     }
     const bool made_up = name == "held" || name == "deaf";
     return simulate(made_up ? gallery_path("first_light") : path);
+  }
+
+  std::unique_ptr<EventSource> run_changed(const std::string& scenario, const std::string& path,
+                                           const OpenProgress& progress) override {
+    ++changes;
+    const Inside inside(*this);
+    const Scenario parsed = parse_scenario(scenario, path);
+    if (parsed.name == "held") hold(progress);
+    if (parsed.name == "faulty") throw InputError(path, "$.requests.file.path", "cannot be read");
+    return simulate(parsed, path, {});
   }
 
   trace::Explanation explain(const Facts& facts, const std::string&, const trace::Question& question) override {
@@ -187,7 +198,10 @@ class FakeBackend final : public Backend {
   }
 
   static std::unique_ptr<EventSource> simulate(const std::string& path, std::vector<std::string> remarks = {}) {
-    const Scenario scenario = load_scenario(path);
+    return simulate(load_scenario(path), path, std::move(remarks));
+  }
+  static std::unique_ptr<EventSource> simulate(const Scenario& scenario, const std::string& path,
+                                               std::vector<std::string> remarks) {
     TapeRecorder recorder;
     static_cast<void>(
         run_engine(scenario, make_requests(scenario, std::filesystem::path(path).parent_path()), recorder));

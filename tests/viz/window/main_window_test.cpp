@@ -46,7 +46,7 @@ TEST_F(MainWindowTest, StartsWithTheGalleryAndOpensWhatIsClicked) {
   QTest::mouseClick(gallery->viewport(), Qt::LeftButton, Qt::NoModifier,
                     gallery->visualRect(gallery->model()->index(1, 0)).center());
   ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
-  EXPECT_EQ(window->windowTitle(), QStringLiteral("Preemption - kvscope"));
+  EXPECT_EQ(window->windowTitle(), QStringLiteral("Preemption[*] - kvscope"));
   EXPECT_TRUE(window->canvas().isVisible());
   EXPECT_FALSE(gallery->isVisible());
   EXPECT_EQ(backend.opens, 1);
