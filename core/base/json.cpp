@@ -150,6 +150,7 @@ class Builder {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) {
+    if (text_.find_first_not_of(" \t\r\n") == std::string_view::npos) reject(0, "is empty: a JSON value is expected");
     // "[json.exception.parse_error.101] parse error at line 1, column 8: syntax error while ...":
     // the text after the position.
     std::string_view words = e.what();

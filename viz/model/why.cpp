@@ -99,7 +99,7 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
   const State& state = document.cursor().state();
   if (!facts.scenario) {
     return no_question(
-        Why::tr("This trace has no scenario: without the model's sizes and the requests no address can be "
+        Why::tr("This file has no scenario: without the model's sizes and the requests no address can be "
                 "explained."));
   }
   const bool pinned = !document.pinned().none() && document.pinned().kind != Selection::Kind::step;

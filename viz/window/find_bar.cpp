@@ -115,7 +115,7 @@ void FindBar::go() {
 
 void FindBar::locate(qint64 offset) {
   if (!facts_->scenario) {
-    say({tr("This trace has no scenario: bytes of the pool cannot be located without the model's sizes.")}, true);
+    say({tr("This file has no scenario: bytes of the pool cannot be located without the model's sizes.")}, true);
     return;
   }
   say({tr("looking for byte %1").arg(offset)}, false);

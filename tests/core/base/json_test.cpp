@@ -206,7 +206,9 @@ TEST(JsonTest, MinusZeroIsADouble) {
 }
 
 TEST(JsonTest, SyntaxErrorsSayLineColumnAndWhatWasExpected) {
-  expect_rejected("", "line 1, column 1", "syntax error while parsing value - unexpected end of input");
+  for (const char* empty : {"", " ", "\n\t\r\n"}) {
+    expect_rejected(empty, "line 1, column 1", "is empty: a JSON value is expected");
+  }
   expect_rejected("{\n  \"a\": 1,\n}", "line 3, column 1", "syntax error while parsing object key - unexpected '}'");
   expect_rejected("[1, 2] x", "line 1, column 8", "syntax error");
   expect_rejected("{} {}", "line 1, column 4",

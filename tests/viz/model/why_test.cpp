@@ -139,7 +139,7 @@ TEST(WhyQuestion, OfATraceWithoutScenarioNamesTheMissingScenario) {
   Document document(testing_support::run_of_steps(3), {});
   document.pin(of_block(BlockIdx{0}));
   EXPECT_EQ(instead(document),
-            "This trace has no scenario: without the model's sizes and the requests no address can be explained.");
+            "This file has no scenario: without the model's sizes and the requests no address can be explained.");
 }
 
 // --- the text --------------------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ TEST_F(PanelsTest, WhyDoesNotPileUpQuestions) {
 TEST_F(PanelsTest, WhyOfATraceWithoutAScenarioShowsSoAndAsksNoQuestion) {
   ASSERT_TRUE(open(made_up("trace")));
   document().pin(of_sequence(SeqIdx{0}));
-  EXPECT_TRUE(wait_until([&] { return why().starts_with("This trace has no scenario: "); }));
+  EXPECT_TRUE(wait_until([&] { return why().starts_with("This file has no scenario: "); }));
   EXPECT_EQ(backend.explains, 0);
   window->close_document();
   EXPECT_EQ(why(), "Open a scenario or a trace.");
