@@ -273,8 +273,7 @@ SCENARIO_FILE = [
     ("a folder", {"s.json/x": ""}, CHECK,
      ["s.json: is a folder: name a file in it"]),
     ("empty", {"s.json": ""}, CHECK,
-     ["s.json: line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a "
-      "literal"]),
+     ["s.json: line 1, column 1: is empty: a JSON value is expected"]),
     ("no JSON", {"s.json": '{\n  "kvscope_scenario": 1,\n  "name" "x"\n}\n'}, CHECK,
      ["s.json: line 3, column 12: syntax error while parsing object separator - unexpected string literal; expected "
       "':'"]),
