@@ -250,6 +250,10 @@ QString Document::words_of(std::size_t index) const {
            QString::number(cursor_.position().value - 1), QString::number(cursor_.state().step.value));
 }
 
+void Document::set_compared(std::shared_ptr<const std::vector<float>> utilization) {
+  if (std::exchange(compared_, std::move(utilization)) != compared_) Q_EMIT compared_changed();
+}
+
 void Document::set_breakpoints(std::vector<Breakpoint> breakpoints) {
   if (breakpoints == breakpoints_) return;
   // A search reports the number of the breakpoint that matched. These numbers change here, so the search ends.

@@ -38,6 +38,7 @@ class Document final : public QObject {
   [[nodiscard]] const Lit& pinned_lit() const { return pinned_lit_; }
   [[nodiscard]] const Lit& hovered_lit() const { return hovered_lit_; }
   [[nodiscard]] const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
+  [[nodiscard]] const std::shared_ptr<const std::vector<float>>& compared() const { return compared_; }
   [[nodiscard]] bool playing() const { return doing_ != Doing::standing; }  // also while searching for a breakpoint
   [[nodiscard]] double speed() const { return player_.speed(); }
 
@@ -89,6 +90,8 @@ class Document final : public QObject {
   void pin(const Selection& selection);  // a step: also moves the position to it
   void hover(const Selection& selection);
   void set_breakpoints(std::vector<Breakpoint> breakpoints);
+  // [steps] the utilization of another run, shown beside this one's; null: none.
+  void set_compared(std::shared_ptr<const std::vector<float>> utilization);
   // While it follows, the tile is the one of the pinned token (page, block, sequence) at the cursor's step, and is
   // asked for again when one of them changes: tile_wanted() is emitted. The request's layer, head, K or V and path stay
   // as they were chosen.
@@ -121,6 +124,7 @@ class Document final : public QObject {
   void position_changed();
   void pinned_changed();
   void hovered_changed();
+  void compared_changed();
   void breakpoints_changed();
   void playing_changed();
   void speed_changed();
@@ -177,6 +181,7 @@ class Document final : public QObject {
   Selection pinned_, hovered_;
   Lit pinned_lit_, hovered_lit_;
   std::vector<Breakpoint> breakpoints_;
+  std::shared_ptr<const std::vector<float>> compared_;
   Player player_;
   Doing doing_ = Doing::standing;
   bool by_event_ = false, tile_by_event_ = false;  // what playing moves by

@@ -50,6 +50,7 @@ void Canvas::setDocument(Document* document) {
     connect(document, &Document::pinned_changed, this, &Canvas::pinned_changed);
     connect(document, &Document::hovered_changed, this, qOverload<>(&QWidget::update));
     connect(document, &Document::tile_changed, this, &Canvas::position_changed);
+    connect(document, &Document::compared_changed, this, &Canvas::repaint_base);
     connect(&document->attention(), &AttentionModel::changed, this, &Canvas::attention_changed);
     connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
     keep_still();
@@ -108,6 +109,7 @@ Scene Canvas::sceneNow() const {
   scene.hovered = document_->hovered();
   scene.pinned_lit = document_->pinned_lit();
   scene.hovered_lit = document_->hovered_lit();
+  scene.compared_utilization = document_->compared();
   scene.tile = document_->tile();
   scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
   scene.tile_instead = document_->tile_instead();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include <QtCore/QString>
 
@@ -41,6 +43,9 @@ struct Scene {
   QString errors_instead;
   bool spotlight = false;                  // everything except the pinned object is dimmed
   std::optional<std::size_t> tile_layout;  // of tile_layouts(), beside the tile's own; none: compared_layout()
+
+  // [steps] of another run that the timeline compares with this one; null: none
+  std::shared_ptr<const std::vector<float>> compared_utilization;
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }

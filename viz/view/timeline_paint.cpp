@@ -115,6 +115,15 @@ void paint_line(QPainter& painter, const Curve& curve, const Theme& theme, Serie
   painter.drawPolyline(curve.line.data(), static_cast<int>(curve.line.size()));
 }
 
+void paint_compared(QPainter& painter, const Curve& curve, const Theme& theme) {
+  QPen pen(theme.text_quiet, kCurveWidth);
+  pen.setCapStyle(Qt::FlatCap);
+  pen.setJoinStyle(Qt::BevelJoin);
+  pen.setDashPattern({1, 1.5});
+  painter.setPen(pen);
+  painter.drawPolyline(curve.line.data(), static_cast<int>(curve.line.size()));
+}
+
 void paint_sample(QPainter& painter, const QRectF& rect, const Theme& theme, Series series) {
   const double y = rect.center().y();
   Curve sample;

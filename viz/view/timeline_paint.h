@@ -25,6 +25,8 @@ inline constexpr double kCurveWidth = 1.5;  // [px]
 // Paints the translucent area under a curve. All areas are painted before all lines, so that no area covers a line.
 void paint_surfaces(QPainter& painter, const Curve& curve, const Theme& theme, Series series);
 void paint_line(QPainter& painter, const Curve& curve, const Theme& theme, Series series);
+// The curve of another run: dotted, in the color of quiet text.
+void paint_compared(QPainter& painter, const Curve& curve, const Theme& theme);
 // A sample of the curve's line across the middle of `rect`.
 void paint_sample(QPainter& painter, const QRectF& rect, const Theme& theme, Series series);
 

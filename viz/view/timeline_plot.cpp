@@ -119,6 +119,12 @@ void paint_curves(QPainter& painter, const PreparedTimeline& p, const Scene& sce
   std::vector<Series> shown = shown_series(p.layout.stacked);
   std::ranges::reverse(shown);  // the first of the legend on top
   for (const bool surfaces : {true, false}) {
+    if (!surfaces && !p.compared.line.empty()) {
+      painter.save();
+      painter.setClipRect(p.plot(Series::utilization).adjusted(0, -1, 0, 1), Qt::IntersectClip);
+      paint_compared(painter, p.compared, *scene.theme);
+      painter.restore();
+    }
     for (const Series series : shown) {
       painter.save();
       // Half a line width more, so that a curve at 0 or at 100 % has its full thickness.

@@ -77,7 +77,7 @@ const RunFacts& TimelineCache::facts(const Run& run) {
 const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene& scene) {
   const RunFacts& of_run = facts(scene.run());
   const bool stacked = scene.view == View::timeline;
-  const SizeKey key{body, stacked, scene.viewport_of(PanelId::timeline), scene.font_scale};
+  const SizeKey key{body, stacked, scene.viewport_of(PanelId::timeline), scene.font_scale, scene.compared_utilization};
   if (size_ == key) return prepared_;
   size_ = key;
 
@@ -97,6 +97,12 @@ const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene&
   for (const Series series : shown_series(prepared_.layout.stacked)) {
     prepared_.curves[at(series)] =
         curve(columns(timeline[series], axis), axis, prepared_.plot(series), prepared_.top(series));
+  }
+  prepared_.compared = {};
+  if (scene.compared_utilization != nullptr && timeline.steps() > 0) {
+    std::vector<float> values = *scene.compared_utilization;
+    values.resize(static_cast<std::size_t>(timeline.steps()), 0);  // after its end nothing is used
+    prepared_.compared = curve(columns(values, axis), axis, prepared_.plot(Series::utilization), 1);
   }
   const GlyphSize size{scene.px(kGlyph), scene.px(kLabelFont) * 0.6};
   for (const Mark mark : kMarkKinds) prepared_.groups[at(mark)] = mark_groups(timeline[mark], axis, size);

@@ -47,6 +47,7 @@ class Painting {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
       scene_.tile_now = &tile_now_;
     }
+    scene_.compared_utilization = picture_.compared;
     attention_ = {picture.flow, picture.flow_instead, picture.errors, picture.errors_instead};
     attend();
     if (picture.flow && picture.flow_tiles) scene_.flow_tiles = *picture.flow_tiles;

@@ -56,7 +56,8 @@ struct Picture {
   QString flow_instead;                           // without a flow: why
   std::shared_ptr<const AttentionErrors> errors;  // of View::attention
   QString errors_instead;
-  Position position;  // of the first or only frame
+  std::shared_ptr<const std::vector<float>> compared;  // as Document::compared()
+  Position position;                                   // of the first or only frame
   // An animation: one frame per row of the run, from the row of `position` to this one; or in View::tile with a tile
   // one frame per action from `tile_event` to this one; or in View::attention with a flow one frame per tile of the
   // flow, from `flow_tiles` to this one.

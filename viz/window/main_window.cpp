@@ -257,6 +257,7 @@ void MainWindow::show_document() {
                                      : tr("kvscope"));
   setWindowFilePath(document != nullptr ? document->path() : QString());
   show_status();
+  if (document != nullptr && scenario_panel_->shows_changed()) document->set_compared(file_utilization_);
   if (document != nullptr) connect_document(facts);
   set_view(view_);  // also without a document: it hides the bar of the view
   show_ways();

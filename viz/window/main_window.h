@@ -189,7 +189,8 @@ class MainWindow final : public QMainWindow {
   QString lab_file_;                     // the results that the lab panel shows; empty: none
   QString failed_;                       // the file that failed to open, if no other is open: Reload tries it again
   std::optional<SessionPlace> offered_;  // the state offered for restoring, until the offer is accepted or dismissed
-  std::vector<Breakpoint> breakpoints_;  // passed from document to document
+  std::shared_ptr<const std::vector<float>> file_utilization_;  // [steps] of the file's run, not of a changed one
+  std::vector<Breakpoint> breakpoints_;                         // passed from document to document
   QString job_target_;
   QString remarked_;      // the candidate whose remarks were shown last
   QTimer session_timer_;  // the session is saved when it times out

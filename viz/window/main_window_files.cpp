@@ -175,7 +175,12 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   document_ = std::make_unique<Document>(run, path);
   document_->set_breakpoints(breakpoints_);
   const RunNumbers numbers = run_numbers(run->timeline());
-  loader_.scenario() ? scenario_panel_->show_changed(numbers) : scenario_panel_->open(run->facts(), path, numbers);
+  if (loader_.scenario()) {
+    scenario_panel_->show_changed(numbers);
+  } else {
+    scenario_panel_->open(run->facts(), path, numbers);
+    file_utilization_ = std::make_shared<const std::vector<float>>(run->timeline()[Series::utilization]);
+  }
   show_document();
   show_lab_panel();
   apply(std::exchange(wish_, {}));
@@ -447,6 +452,7 @@ void MainWindow::ask_where_to_export() {
     picture.flow_instead = attention.flow_instead();
     picture.errors = attention.shared_errors();
     picture.errors_instead = attention.errors_instead();
+    picture.compared = document_->compared();
     export_bar_->fill(picture);
     picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();
     start_job(path, [run = run_, picture, path](const Job::Tell& tell) {

@@ -95,6 +95,8 @@ void MainWindow::save_scenario(const QString& path) {
                                     {{tr("Try again"), [this, path] { save_scenario(path); }}}});
   }
   statusBar()->showMessage(tr("written: %1").arg(QDir::toNativeSeparators(path)));
+  file_utilization_ = std::make_shared<const std::vector<float>>(run_->timeline()[Series::utilization]);
+  document_->set_compared(nullptr);
   scenario_panel_->saved();
   if (path != document_->path()) load(path, wish_of_now());
 }

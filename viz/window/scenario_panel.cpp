@@ -214,6 +214,10 @@ bool ScenarioPanel::changed() const {
   return model_.draft() != nullptr && model_.draft()->changed();
 }
 
+bool ScenarioPanel::shows_changed() const {
+  return showing_ == Showing::changed;
+}
+
 std::string ScenarioPanel::changed_text() const {
   return changed() && last_runnable_ ? json::dump(to_short_json(*last_runnable_)) + "\n" : std::string();
 }

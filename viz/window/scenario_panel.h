@@ -44,7 +44,8 @@ class ScenarioPanel final : public QWidget {
   void saved();  // the draft is what a file has
 
   [[nodiscard]] ScenarioModel& model() { return model_; }
-  [[nodiscard]] bool changed() const;  // and not saved
+  [[nodiscard]] bool changed() const;        // and not saved
+  [[nodiscard]] bool shows_changed() const;  // the run that is shown is of a changed scenario
   // The last changed scenario that can run, as text; empty: it is not changed.
   [[nodiscard]] std::string changed_text() const;
   void set_theme(const Theme& theme, double font_scale);

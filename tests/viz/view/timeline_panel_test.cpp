@@ -1,6 +1,11 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
 #include <set>
+#include <vector>
 
 #include <QtGui/QImage>
 #include <QtGui/QPicture>
@@ -155,6 +160,34 @@ TEST(TimelinePanel, PaintsTheSameWithAndWithoutAPast) {
           }
         }
       }
+    }
+  }
+}
+
+// A dotted curve of the other run's utilization; where that has ended it is at 0.
+TEST(TimelinePanel, DrawsTheUtilizationOfAComparedRun) {
+  for (const View view : {View::overview, View::timeline}) {
+    Shown shown(run_of_steps(50), view);
+    shown.cursor.seek_row(10);
+    const QImage alone = shown.picture(*shown.panel);
+    EXPECT_FALSE(shown.panel->subtitle(shown.scene).contains(QStringLiteral("dotted")));
+    for (const std::size_t steps : {std::size_t{0}, std::size_t{20}, std::size_t{50}, std::size_t{90}}) {
+      shown.scene.compared_utilization = std::make_shared<const std::vector<float>>(steps, 0.75F);
+      EXPECT_TRUE(shown.panel->subtitle(shown.scene).contains(QStringLiteral("dotted")));
+      const PreparedTimeline& prepared = shown.prepared();
+      const QRectF& plot = prepared.plot(Series::utilization);
+      ASSERT_FALSE(prepared.compared.line.empty());
+      for (const QPointF& point : prepared.compared.line) {
+        const StepAxis& axis = prepared.layout.axis;
+        const double at = (point.x() - axis.x(0)) / (axis.x(1) - axis.x(0));  // the line begins and ends between steps
+        const long step = std::clamp(std::lround(at), 0L, 49L);
+        const double expected = step < static_cast<long>(steps) ? 0.75 : 0;
+        EXPECT_NEAR(point.y(), y_of(plot, expected, 1), 1e-6) << steps << ' ' << step;
+      }
+      EXPECT_FALSE(shown.picture(*shown.panel) == alone) << steps;
+      EXPECT_TRUE(shown.picture(*shown.panel) == shown.picture(*make_timeline_panel())) << steps;
+      shown.scene.compared_utilization = nullptr;
+      EXPECT_TRUE(shown.picture(*shown.panel) == alone) << steps;
     }
   }
 }

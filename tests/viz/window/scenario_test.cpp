@@ -100,6 +100,23 @@ TEST_F(ScenarioTest, TheNumbersOfBothRunsStandSideBySide) {
   EXPECT_FALSE(window->isWindowModified());
 }
 
+TEST_F(ScenarioTest, TheTimelineShowsTheUtilizationOfTheFilesRun) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  const std::vector<float> of_file = document().run().timeline()[Series::utilization];
+  EXPECT_EQ(document().compared(), nullptr);
+  for (const char* batch : {"3", "2"}) {
+    set("$.scheduler.max_batch", batch);
+    ASSERT_TRUE(ran());
+    ASSERT_NE(document().compared(), nullptr);
+    EXPECT_EQ(*document().compared(), of_file);
+    EXPECT_EQ(window->canvas().sceneNow().compared_utilization, document().compared());
+  }
+  action(Do::undo).trigger();
+  action(Do::undo).trigger();
+  ASSERT_TRUE(ran());
+  EXPECT_EQ(document().compared(), nullptr);
+}
+
 TEST_F(ScenarioTest, AFaultIsShownAtItsFieldAndTheRunStays) {
   ASSERT_TRUE(open(path_of("preemption")));
   show_panel();
