@@ -43,7 +43,7 @@ double decoded(DType dtype, bool fnuz, const std::byte* bytes, std::int64_t bit)
   return load_as_double(DType::e4m3, at) / 2;
 }
 
-// Calls put(row, piece, d, bit) for element d of each piece; the row of its head starts at index `row` of [N, P, H, size].
+// Calls put(row, piece, d, bit) for element d of each piece. The head's row starts at index `row` of [N, P, H, size].
 void each_element(const CacheSizes& s, const std::vector<CachePiece>& pieces, std::int64_t size, const auto& put) {
   std::int64_t row = 0;
   for (std::int64_t block = 0; block < s.blocks; ++block) {
@@ -137,6 +137,20 @@ void use_tokens(attention::PagedRows& rows) {
   rows.page_size = 1;
 }
 
+PoolOfLayers pool_of(const CacheReading& cache) {
+  std::vector<bool> present;
+  for (const Tensor* tensor : cache.tensors) present.push_back(tensor != nullptr);
+  const auto layer = [&](std::int64_t at) { return view_of(cache.form, cache.sizes, at, cache.stored, present); };
+  const CacheView first = layer(0), second = layer(1);
+  const auto distance = [](const std::vector<CachePiece>& from, const std::vector<CachePiece>& to) {
+    return from.empty() ? 0 : (to.front().walk.offset - from.front().walk.offset) / bits(from.front().dtype);
+  };
+  const std::int64_t k_scales = distance(first.k.scales, second.k.scales);
+  const bool alike = first.values_in_keys || k_scales == distance(first.v.scales, second.v.scales);
+  return {cache.tensors[first.k.elements.front().tensor]->bytes, cache.sizes.layers,
+          distance(first.k.elements, second.k.elements), alike ? k_scales : 0};
+}
+
 }  // namespace
 
 void set_cache_rows(const CacheReading& cache, bool fnuz, bool by_token, PreparedProblem& prepared) {
@@ -170,6 +184,9 @@ void set_cache_rows(const CacheReading& cache, bool fnuz, bool by_token, Prepare
   } else {
     set(cache.view.v, s.value_size, problem.v, prepared.v_copy, prepared.v_scales);
   }
+  const bool one_tensor =
+      cache.view.values_in_keys || cache.view.v.elements.front().tensor == cache.view.k.elements.front().tensor;
+  if (s.layers > 1 && one_tensor && prepared.k_copy.empty() && prepared.v_copy.empty()) prepared.pool = pool_of(cache);
 }
 
 }  // namespace kvscope::golden
