@@ -54,7 +54,7 @@ Diagnosis diagnose_inputs(const InputsOfGolden& inputs, const Bundle& golden, co
   const PoolOfLayers& pool = prepared.pool;
   input.pool = pool.bytes;
   input.layers = pool.layers;
-  input.layer = inputs.options.layer;
+  input.layer = pool.layer;
   input.layer_stride = pool.layer_stride;
   // Scales of other layers can be read where the problem's scales are the tensor itself and not a product of two.
   if (prepared.k_scales.empty() && prepared.v_scales.empty()) input.scale_layer_stride = pool.scale_layer_stride;

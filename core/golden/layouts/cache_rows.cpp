@@ -147,7 +147,7 @@ PoolOfLayers pool_of(const CacheReading& cache) {
   };
   const std::int64_t k_scales = distance(first.k.scales, second.k.scales);
   const bool alike = first.values_in_keys || k_scales == distance(first.v.scales, second.v.scales);
-  return {cache.tensors[first.k.elements.front().tensor]->bytes, cache.sizes.layers,
+  return {cache.tensors[first.k.elements.front().tensor]->bytes, cache.sizes.layers, cache.layer,
           distance(first.k.elements, second.k.elements), alike ? k_scales : 0};
 }
 

@@ -59,8 +59,8 @@ struct LayoutOptions {
 // unless there are several layers, and K and V of one of them are read from the tensor in place.
 struct PoolOfLayers {
   std::span<const std::byte> bytes;
-  std::int64_t layers = 1, layer_stride = 0;  // [elements]
-  std::int64_t scale_layer_stride = 0;        // [scales] of the block scales of K and of V; 0: not by layer
+  std::int64_t layers = 1, layer = 0, layer_stride = 0;  // [elements]; layer: that of the problem
+  std::int64_t scale_layer_stride = 0;                   // [scales] of the block scales of K and of V; 0: not by layer
 };
 
 // The problem and its storage. It may be moved; the bundle must stay where it is.

@@ -116,7 +116,15 @@ TEST(DiagnoseInputs, LayersOfSeveralTensorsAndOfNoneAreNotLookedFor) {
         {"name": "v", "holds": "v", "axes": "[block, layer, slot, head, dim]"}]}], )" +
                   kTable + "}");
   EXPECT_EQ(cause_of_layer_2(options, bundle), "none");
-  EXPECT_EQ(prepare_problem(bundle, options, "x").pool.layers, 1);
+  // No hypothesis about layers is tried, as with a cache that has one.
+  const auto hypotheses = [&](std::int64_t layer) {
+    options.layer = layer;
+    const PreparedProblem prepared = prepare_problem(bundle, options, "x");
+    Problem scaled = prepared.problem;
+    scaled.options.scale = 7;
+    return diagnosis_of(options, prepared, scaled).hypotheses;
+  };
+  EXPECT_EQ(hypotheses(0), hypotheses(2));
 
   bundle = bundle_of("t", "n");
   bundle.tensors["blocks"] = random_tensor(DType::f32, {kBlocks, kPage, kHeads, kDims}, 2);
