@@ -1,7 +1,7 @@
 """Tables of what `llvm-cov export` prints, and the programs of a test by what `ctest --show-only=json-v1` prints: called by coverage.sh.
 
 A branch is one outcome, true or false, of one condition in the source. It is taken if any instantiation of a template takes it. Conditions
-that the compiler decides are left out: `if constexpr`, and comparisons that `= default` generates.
+that the compiler decides are left out: `if constexpr`, `while (true)`, and comparisons that `= default` generates.
 """
 import collections
 import difflib
@@ -12,7 +12,7 @@ import sys
 
 BEGIN, END = "<!-- coverage: begin; written by tests/coverage.sh --update-docs -->", "<!-- coverage: end -->"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DECIDED = re.compile(r"\bif constexpr\b|\) (const )?= default;")
+DECIDED = re.compile(r"\bif constexpr\b|\bwhile \(true\)|\) (const )?= default;")
 
 
 def conditions(file, text):

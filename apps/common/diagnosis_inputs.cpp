@@ -94,8 +94,7 @@ GoldenInputs::GoldenInputs(const golden::Bundle& golden, const std::string& gold
 
 golden::Diagnosis GoldenInputs::diagnose(const golden::Bundle& candidate, const golden::StatedRounding& rounding,
                                          const std::vector<golden::FailingGroup>& failing_groups) const {
-  const golden::Bundle& tensors = inputs_.empty() ? golden_ : loaded_;
-  return golden::diagnose_inputs({tensors, options_, prepared_, inputs_.empty() ? "inputs" : inputs_}, golden_,
+  return golden::diagnose_inputs({options_, prepared_, inputs_.empty() ? "inputs" : inputs_}, golden_,
                                  candidate, rounding, failing_groups);
 }
 

@@ -99,7 +99,7 @@ const golden::CacheForm* form_with_axes(const golden::LayoutDescription& stated,
   const auto is_given = [&](const golden::CacheTensor& tensor) {
     return tensor.holds_scales() || std::ranges::any_of(given.tensors, [&](const golden::CacheTensor& other) {
              return other.holds == tensor.holds && other.axes == tensor.axes && tensor.strides.empty() &&
-                    tensor.row.empty() && share_a_name(tensor, other);
+                    share_a_name(tensor, other);
            });
   };
   const auto found = std::ranges::find_if(stated.forms, [&](const golden::CacheForm& form) {
@@ -112,7 +112,7 @@ const golden::CacheForm* form_with_axes(const golden::LayoutDescription& stated,
 }
 
 // The type of a cache tensor that has one of its own, which is not `given`. Empty: all hold bit patterns, or are of
-// that type.
+// that type. Elements of u8 and u16 are always patterns; i8 is a type of a cache too.
 std::optional<DType> other_type(const golden::Bundle& bundle, const golden::LayoutOptions& options,
                                 const std::string& given) {
   for (const golden::CacheForm& form : golden::layout_of(options).forms) {
@@ -124,7 +124,7 @@ std::optional<DType> other_type(const golden::Bundle& bundle, const golden::Layo
         const auto found = bundle.tensors.find(each);
         if (found == bundle.tensors.end()) continue;
         const DType own = found->second.dtype;
-        if (own != DType::u8 && own != DType::i8 && own != DType::u16 && name(own) != given) return own;
+        if (own != DType::u8 && own != DType::u16 && name(own) != given) return own;
       }
     }
   }
@@ -254,12 +254,8 @@ golden::LayoutDescription layout_named(const std::string& name) {
 }
 
 golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* option) {
-  if (choice.layout.empty() == choice.axes.empty()) {
-    throw InputError("command line", option,
-                     choice.layout.empty()
-                         ? fmt::format("is required{}: it names the layout of the tensors; see --help",
-                                       option == std::string("--layout") ? " with --input" : "")
-                         : std::string("and --axes both describe the layout: pass one of them"));
+  if (!choice.layout.empty() && !choice.axes.empty()) {
+    throw InputError("command line", option, "and --axes both describe the layout: pass one of them");
   }
   golden::LayoutOptions options;
   options.layout = choice.layout;

@@ -118,8 +118,8 @@ class ArgumentReader {
   void read(const std::string& word) {
     const auto named = read_named(word);
     if (!named) return set(next_++, word);
-    const std::size_t at = parameter_of(named->parameter);
     any_named_ = true;
+    const std::size_t at = parameter_of(named->parameter);
     if (named->field.empty()) return set(at, named->value);
     set_field(at, named->field, named->value);
   }

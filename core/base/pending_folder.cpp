@@ -147,9 +147,8 @@ void PendingFolder::reject(int error) const {
 
 void PendingFolder::create_parents() {
   std::vector<std::filesystem::path> missing;
-  for (std::filesystem::path at = detail::folder_of(final_); !has_entry(at) && at.has_relative_path();
-       at = detail::folder_of(at)) {
-    missing.push_back(at);
+  for (std::filesystem::path at = detail::folder_of(final_); !has_entry(at); at = detail::folder_of(at)) {
+    missing.push_back(at);  // "/" has an entry
   }
   created_.reserve(missing.size());
   for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {

@@ -468,11 +468,11 @@ class Conversion(Folder):
             del manifest[key]
         with open(os.path.join(self.folder, "mine.json"), "w", encoding="utf-8") as file:
             file.write(self.run_in("layout", "show", "hnd"))
-        for layout in ("hnd", "mine"):
+        for layout, more in (("hnd", {}), ("mine", {}), ("mine", {"holds": "inputs", "inputs": {}})):
             with zipfile.ZipFile(os.path.join(self.folder, "old.npz"), "w") as file:
                 for name, data in tensors.items():
                     file.writestr(name, data)
-                file.writestr("manifest.json", json.dumps({**manifest, "kvscope_bundle": 1, "layout": layout}))
+                file.writestr("manifest.json", json.dumps({**manifest, **more, "kvscope_bundle": 1, "layout": layout}))
             if layout == "hnd":
                 self.run_in("golden", "--input", "old.npz", "--out", "h.npz")
             else:
@@ -543,6 +543,23 @@ class Conversion(Folder):
         self.assertEqual(self.refused("golden", "--input", "b.npz", "--out", "g.npz"),
                          missing.replace("a.npz", "b.npz") + "the tensors fit no named layout: 'kvscope layout detect b.npz "
                          "--all' prints what each one lacks\n")
+
+    def test_a_fault_that_no_layout_mends_names_none(self):
+        cache = Cache(24)
+        tensors = {**LAYOUTS["nhd"][0](cache), **queries_of(cache)[1]}
+        self.save("a.npz", tensors)
+        self.assertEqual(self.refused("golden", "--input", "a.npz", "--layout", "nhd", "--mask", "sliding_window",
+                                      "--window-left", -5, "--out", "g.npz"),
+                         "kvscope: a.npz: --window-left: -5 keys: give at least 0, or -1 for no limit\n")
+        # K's axes alone are a cache of MLA. V's are what is missing, also where no named layout fits.
+        alone = ["--axes", "k=[block, slot, head, dim]", "--scale", 0.5]
+        text = "--axes: describes K only, and the file has v_cache: pass the axes of V too, such as --axes 'v=[block, slot, " \
+               "head, dim]'\n"
+        refused = self.refused("golden", "--input", "a.npz", *alone, "--out", "g.npz")
+        self.assertTrue(refused.startswith("kvscope: a.npz: " + text), refused)
+        self.assertIn("the tensors fit 'nhd'", refused)
+        self.save("b.npz", {**tensors, "other": np.ones(3, np.float32)})
+        self.assertEqual(self.refused("golden", "--input", "b.npz", *alone, "--out", "g.npz"), "kvscope: b.npz: " + text)
 
 
 class Described(Folder):

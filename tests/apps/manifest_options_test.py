@@ -50,7 +50,7 @@ CONTRADICTIONS = {
     "--from": [("nvfp4.npz", ["nhd", "vllm"], LAYOUT, "hnd"), ("scenario.npz", ["mla"], LAYOUT, "max")],
     "--cache-dtype": [("nvfp4.npz", ["e4m3", "bf16", "i8"], STATES, "e2m1"), ("typed.npz", ["e5m2", "e4m3fnuz"], STATES, "e4m3"),
                       ("fnuz.npz", ["e4m3", "e5m2"], STATES, "e4m3fnuz"), ("scenario.npz", ["e5m2", "e4m3fnuz"], STATES, "e4m3"),
-                      ("axes.npz", ["bf16"], STATES, "f32")],
+                      ("axes.npz", ["bf16"], STATES, "f32"), ("int8.npz", ["e4m3", "e2m1"], STATES, "i8")],
     "--granularity": [("nvfp4.npz", ["8", "32"], STATES, "16"), ("scenario.npz", ["32"], STATES, "64")],
     "--k-scales": [("nvfp4.npz", ["interleaved", "tiled"], STATES, "linear"), ("scenario.npz", ["tiled"], STATES, "linear"),
                    ("ordered.npz", ["linear", "tiled"], STATES, "interleaved")],
@@ -109,6 +109,9 @@ class Manifests(unittest.TestCase):
         cls.convert("nvfp4_hnd.npz", "ordered.npz", "--from", "hnd", "--to", "hnd", "--cache-dtype", "e2m1",
                      "--k-scales", "interleaved")
         cls.run_in("golden", program.gallery("quantized_e4m3"), "--out", "scenario.npz")
+        int8 = {"k_cache": codes[0].astype(np.int8), "v_cache": codes[1].astype(np.int8)}
+        cls.save("int8_nhd.npz", {**{name: array for name, array in cls.nvfp4.items() if "scale" not in name}, **int8})
+        cls.convert("int8_nhd.npz", "int8.npz", "--from", "nhd", "--to", "hnd")
 
         layers = Cache(24, "f32", layers=3, layer=1)
         both = {**LAYOUTS["max"][0](layers), **queries}
@@ -136,6 +139,20 @@ class Manifests(unittest.TestCase):
     @classmethod
     def convert(cls, file, out, *options):
         return cls.run_in("convert", file, "--out", out, *options)
+
+    @classmethod
+    def edited(cls, file, out, edit):
+        """A copy of the file with another manifest, of version 1, which has no checksum of it."""
+        with zipfile.ZipFile(cls.path(file)) as new, zipfile.ZipFile(cls.path(out), "w") as old:
+            for name in new.namelist():
+                data = new.read(name)
+                if name == "manifest.json":
+                    manifest = json.loads(data)
+                    del manifest["manifest_crc32"]
+                    edit(manifest)
+                    data = json.dumps({**manifest, "kvscope_bundle": 1})
+                old.writestr(name, data)
+        return out
 
     @classmethod
     def described(cls, name, axes):
@@ -240,14 +257,7 @@ class Manifests(unittest.TestCase):
         self.save("blocks_first.npz", {**arrays, "k_cache": k, "v_cache": v})
         self.save("pair_first.npz", {**arrays, "k_cache": np.stack([k[0], v[0]]), "v_cache": np.stack([k[1], v[1]])})
         self.convert("blocks_first.npz", "vllm_2.npz", "--from", "nhd", "--to", "vllm")
-        with zipfile.ZipFile(self.path("vllm_2.npz")) as new, zipfile.ZipFile(self.path("two_forms.npz"), "w") as old:
-            for name in new.namelist():
-                data = new.read(name)
-                if name == "manifest.json":
-                    manifest = json.loads(data)
-                    del manifest["inputs"]["layout"], manifest["manifest_crc32"]
-                    data = json.dumps({**manifest, "kvscope_bundle": 1})  # version 1 has no checksum of the manifest
-                old.writestr(name, data)
+        self.edited("vllm_2.npz", "two_forms.npz", lambda manifest: manifest["inputs"].pop("layout"))
         self.assertIn("kv_cache: has shape [2, 2, 4, 2, 16], which is [N, 2, P, H, D] or [2, N, P, H, D]: pass one of them as "
                       "--axes", self.rejected("golden", "--input", "two_forms.npz", "--out", "x.npz"))
         for plain, axes in [("blocks_first.npz", "kv=[block, kv, slot, head, dim]"),
@@ -260,6 +270,74 @@ class Manifests(unittest.TestCase):
                 self.run_in("golden", "--input", "two_forms.npz", "--axes", axes, "--inputs-only", "--out", "stated_2.npz")
                 self.assertEqual(self.golden("stated_2.npz"), want)
                 self.run_in("lint", "two_forms.npz", "--axes", axes)
+
+    def test_axes_of_a_stated_layout_have_any_of_its_names(self):
+        """hf's key_cache and keys; max has a tensor of scales, which --axes cannot describe."""
+        self.convert("plain.npz", "hf.npz", "--from", "nhd", "--to", "hf")
+        hf = "=[seq, head, position, dim]"
+        blocks = "kv=[block, kv, layer, slot, head, dim]"
+        for file, axes in [("hf.npz", ["k" + hf, "v" + hf]), ("hf.npz", ["keys:k" + hf, "values:v" + hf]),
+                           ("scenario.npz", ["blocks:" + blocks])]:
+            with self.subTest(file=file, axes=axes):
+                self.assertEqual(self.golden(file, *[word for text in axes for word in ("--axes", text)]), self.golden(file))
+        for file, axes in [("hf.npz", ["states:k" + hf, "values:v" + hf]), ("scenario.npz", [blocks]),
+                           ("hf.npz", ["kv=[kv, seq, head, position, dim]"])]:
+            with self.subTest(file=file, axes=axes):
+                options = [word for text in axes for word in ("--axes", text)]
+                self.assertIn("--axes: describes another layout, but the manifest",
+                              self.rejected("golden", "--input", file, *options, "--out", "x.npz"))
+
+    def test_axes_do_not_describe_flat_storage(self):
+        with np.load(self.path("nvfp4_nhd.npz")) as given:
+            arrays = {name: given[name] for name in ("block_table", "cache_seqlens", "q")}
+        pool = np.random.default_rng(8).standard_normal((5, 4, 2, 64)).astype(np.float32)
+        tensor = {"axes": "[block, slot, head, dim]", "strides": [512, 128, 64, 1], "sizes": [5, 4, 2, 64]}
+        description = {"about": "flat", "forms": [{"tensors": [{"name": f"{side}_cache", "holds": side, **tensor}
+                                                               for side in "kv"]}],
+                       "table": {"form": "blocks", "tensors": {"table": ["block_table"], "lengths": ["cache_seqlens"]}}}
+        with open(self.path("flat.json"), "w", encoding="utf-8") as file:
+            json.dump(description, file)
+        self.save("flat_alone.npz", {**arrays, "k_cache": pool.ravel(), "v_cache": pool[::-1].ravel()})
+        self.run_in("golden", "--input", "flat_alone.npz", "--layout", "flat.json", "--inputs-only", "--out", "flat.npz")
+        self.assertEqual(self.golden("flat.npz"), self.golden("flat_alone.npz", "--layout", "flat.json"))
+        self.assertIn("--axes: describes another layout, but the manifest of 'flat.npz' states layout 'flat'",
+                      self.rejected("golden", "--input", "flat.npz", "--axes", NHD[0], "--axes", NHD[1], "--out", "x.npz"))
+
+    def test_options_complete_a_manifest_that_states_the_layout_alone(self):
+        """As those of earlier versions: what they leave out is not known, so that nothing contradicts it."""
+        def layout_alone(manifest):
+            for key in ("holds", "inputs"):
+                manifest.pop(key, None)
+        patterns = ["--cache-dtype", "e2m1"]
+        for file, options in [("ordered.npz", [*patterns, "--k-scales", "interleaved"]), ("nvfp4.npz", [*patterns, "--k-scales",
+                              "linear"]), ("fnuz.npz", ["--cache-dtype", "e4m3fnuz"])]:
+            with self.subTest(file=file):
+                old = self.edited(file, "old.npz", layout_alone)
+                self.assertIn("k_cache: is u8: which floats are its bit patterns? Pass --cache-dtype",
+                              self.rejected("golden", "--input", old, "--out", "x.npz"))
+                self.assertEqual(self.golden(old, *options), self.golden(file))
+        # A manifest of another program may state the layout of u8 and not its type.
+        untyped = self.edited("fnuz.npz", "untyped.npz", lambda manifest: manifest["inputs"].pop("cache_dtype"))
+        self.assertEqual(self.golden(untyped, "--cache-dtype", "e4m3fnuz"), self.golden("fnuz.npz"))
+
+    def test_a_linear_order_needs_no_block_scales(self):
+        self.assertEqual(self.golden("typed.npz", "--k-scales", "linear", "--v-scales", "linear"), self.golden("typed.npz"))
+
+    def test_a_type_for_a_file_of_packed_rows(self):
+        """Fields of rows have types; the option tells e4m3 and e4m3fnuz apart."""
+        rng = np.random.default_rng(9)
+        rows = rng.integers(0x20, 0x60, (3, 4, 1, 656)).astype(np.uint8)
+        rows[..., 512:528] = np.ones(4, np.float32).view(np.uint8)
+        rows[..., 528:] = rng.standard_normal((3, 4, 1, 32)).astype(np.float32).view(np.uint8)
+        self.save("packed.npz", {"kv_cache": rows, "block_table": np.array([[2, 0]], np.int32),
+                                 "cache_seqlens": np.array([6], np.int32), "q": rng.standard_normal((1, 2, 576)).astype(np.float32)})
+        options = ["--layout", "flashmla_fp8", "--scale", 0.05]
+        self.run_in("golden", "--input", "packed.npz", *options, "--inputs-only", "--out", "packed_stated.npz")
+        self.assertEqual(self.golden("packed_stated.npz"), self.golden("packed.npz", *options))
+        for given in ("e4m3", "e4m3fnuz"):
+            self.assertEqual(self.golden("packed_stated.npz", "--cache-dtype", given),
+                             self.golden("packed.npz", *options, "--cache-dtype", given))
+        self.assertNotEqual(self.golden("packed_stated.npz", "--cache-dtype", "e4m3fnuz"), self.golden("packed_stated.npz"))
 
     def test_an_order_of_block_scales_that_the_file_does_not_have(self):
         self.save("k_alone.npz", {name: array for name, array in self.nvfp4.items() if not name.startswith("v_block_scale")})

@@ -127,6 +127,13 @@ class Structs(Arguments):
                                           65535))
         self.assertIn("parameter 0: 12 of 31 fields set, the others are 0: strides[0], strides[2], ", printed)
 
+    def test_an_array_of_a_field_has_its_name_in_the_results(self):
+        size = struct.calcsize(PARAMS)
+        self.copied(size, "--struct", f"0={DATA}/structs.h:Params", f"--arg=0.out=u8[{size}]", "--json", self.path("r.json"))
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            arrays = json.load(file)["arrays"]
+        self.assertEqual([(array["argument"], array["word"]) for array in arrays], [("0.out", f"u8[{size}]")])
+
     def test_a_file_sets_fields_offsets_and_all_bytes(self):
         header = self.write("params.h", "struct Params { int* out; short page[2]; float scale; double* q; };\n")
         values = {"fields": {"page": [3, -4], "scale": 1.5}, "at": {"0": "u8[24]", "16": "@0+0+8"}}

@@ -102,6 +102,103 @@ class Run(Folder):
         self.assertEqual(done.stdout.count("warp "), 5)  # four warps and the head line
 
 
+# 32 lanes store a column of 128-byte rows, all in one bank; each copies 16 bytes; 5 of them branch. Line 9 is the first
+# instruction, and `more` are further ones.
+BUSY = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry busy(.param .u64 p) {{
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<3>;
+  .reg .pred %q;
+  .shared .align 16 .b8 tile[4096];
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, tile;
+  mad.lo.u32 %r3, %r1, 128, %r2;
+  st.shared.u32 [%r3], %r1;
+  bar.sync 0;
+  mad.wide.u32 %rd2, %r1, 16, %rd1;
+  mad.lo.u32 %r4, %r1, 16, %r2;
+  cp.async.cg.shared.global [%r4], [%rd2], 16;
+  cp.async.wait_all;
+  setp.lt.u32 %q, %r1, 5;
+  @%q bra END;
+  mov.u32 %r5, 0;
+{more}END:
+  ret;
+}}
+"""
+
+# Every lane of a warp stores its own number to one word, then to the next, and thread 0 prints.
+COLLIDES = """.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 format, .param .b64 values);
+.global .align 1 .b8 text[4] = {{104, 105, {end}, 0}};
+.visible .entry collides() {{
+  .reg .b32 %r<3>; .reg .b64 %rd<3>; .reg .pred %q;
+  .shared .align 4 .b8 words[8];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, words;
+  st.shared.u32 [%r2], %r1;
+  st.shared.u32 [%r2+4], %r1;
+  setp.ne.u32 %q, %r1, 0;
+  @%q bra END;
+  mov.b64 %rd1, text;
+  cvta.global.u64 %rd1, %rd1;
+  mov.b64 %rd2, 0;
+  {{ .param .b64 a; .param .b64 b; .param .b32 c;
+  st.param.b64 [a], %rd1; st.param.b64 [b], %rd2;
+  call.uni (c), vprintf, (a, b); }}
+END:
+  ret;
+}}
+"""
+
+
+class Printed(Folder):
+    def busy(self, *words, more=""):
+        ptx = self.write("busy.ptx", BUSY.format(more=more))
+        done = kvscope("ptx", "run", ptx, "--block", "32", "--arg", self.save("z.npy", np.zeros(512, np.uint8)), *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        return done.stdout.replace(self.folder.name + os.sep, "").splitlines()
+
+    def test_counters_have_what_a_line_did(self):
+        lines = self.busy("--counters")
+        of = dict(line.strip().split(None, 1) for line in lines[lines.index("by line") + 1:-1])
+        self.assertEqual(of["busy.ptx:13"], "runs         1   wavefronts 32 of 1 (conflicts 31)")
+        self.assertEqual(of["busy.ptx:17"], "runs         1   wavefronts 4 of 4   sectors 16 of 16   copies 32, 512 bytes")
+        self.assertEqual(of["busy.ptx:20"], "runs         1   splits 1")
+        self.assertEqual(of["all"].split(None, 2)[2], "wavefronts 36 of 5 (conflicts 31)   sectors 16 of 16   copies 32, "
+                         "512 bytes   splits 1")
+
+    def test_lines_past_the_fortieth_are_counted(self):
+        def heads(more):  # 14 lines, and the added ones
+            lines = self.busy("--counters", more="  add.u32 %r5, %r5, 1;\n" * more)
+            return sum(line.startswith("  busy.ptx:") for line in lines), [line for line in lines if "more lines" in line]
+        self.assertEqual(heads(26), (40, []))
+        self.assertEqual(heads(27), (40, ["  1 more lines: --json FILE writes all"]))
+
+    def test_a_part_of_the_grid_and_its_threads_are_named(self):
+        lines = self.busy("--grid", "8", "--ctas", "0-2", "--jobs", "2")
+        self.assertIn("sampled     3 of 8 CTAs ran: elements of the others are unchanged, so do not compare arrays with a "
+                      "whole run's", lines)
+        self.assertIn("jobs        2 threads", lines)
+        self.assertEqual(lines[-1], "verdict     clean; sampled: 3 of 8 CTAs ran")
+
+    def test_a_step_past_the_end_shows_the_end_and_its_reports(self):
+        done = kvscope("ptx", "run", self.write("c.ptx", COLLIDES.format(end=10)), "--block", "32", "--step", "1000")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^after \d+ warp instructions: the launch has ended\nno CTA is at work\n")
+        self.assertEqual(re.findall(r"STORE_COLLISION  shared \w+ \(words \+ (\d)\)", done.stdout), ["0", "4"])
+
+    def test_the_output_of_a_kernel_ends_its_line(self):
+        for end in (0, 10):  # "hi" and "hi\n"
+            done = kvscope("ptx", "run", self.write("c.ptx", COLLIDES.format(end=end)))
+            self.assertTrue(done.stdout.startswith("hi\nkernel      collides: 1 CTA of 1 thread\n"), done.stdout)
+
+
 # Two sequences that share a prefix; the second one's second tile has 38 of 64 tokens, on three of four pages.
 SCENARIO = {
     "kvscope_scenario": 1, "name": "tile",
@@ -401,6 +498,11 @@ class Refused(Folder):
     def test_a_number_of_arguments_that_is_not_the_kernels(self):
         self.assertIn("1 given, kernel scale takes 4: .u64 scale_param_0, .u64 scale_param_1, .f32 scale_param_2, "
                       ".u32 scale_param_3", self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "1"))
+        # A value for another name is a value, but not of a parameter: "1 given, the kernel takes 1" would be no help.
+        ptx = self.write("busy.ptx", BUSY.format(more=""))
+        self.assertEqual(self.fault_of("run", ptx, "--arg", "q=u8[512]").splitlines(),
+                         ["kvscope: command line: --arg 0: there is no parameter 'q': kernel busy has 0 (.u64 p)",
+                          "kvscope: command line: --arg: no value for .u64 p: kernel busy takes .u64 p"])
 
     def test_a_wrong_number_of_arguments_names_the_types_of_the_source(self):
         """A mangled name says what each parameter is; "_Z5scalePfPKfi_param_2" does not."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kvscope as kv
+from kvscope import _core
 from golden_test import inputs
 from kvscope._arrays import array_of
 from launch_test import EXAMPLES
@@ -228,3 +229,29 @@ def test_a_golden_output_is_of_the_kind_that_went_in(kind):
     if kind == "torch":
         assert g.o.dtype == library.float64 and (torch_q.double() - g.o).shape == g.o.shape
     assert g._repr_html_() and kv.verify(g.o, g).errors.ratio.max() < 1
+
+
+@pytest.mark.parametrize("dtype, shape, data, words", [
+    ("f33", [2], b"12345678", "arguments rejected: q: has the element type 'f33', which kvscope does not have"),
+    ("u8", [1] * 33, b"1", "arguments rejected: q: has 33 axes: at most 32 are supported"),
+    ("f32", [3], b"12345678", "arguments rejected: q: has 8 bytes, which are not f32 [3]"),
+    ("f32", [2], np.ones(2, np.float32), "arguments rejected: q: is no buffer of contiguous bytes with one axis"),
+    ("u8", [2, 2], np.ones((2, 2), np.uint8), "arguments rejected: q: is no buffer of contiguous bytes with one axis"),
+    ("u8", [2], np.ones(4, np.uint8)[::2], "arguments rejected: q: is no buffer of contiguous bytes with one axis"),
+    ("f64", [2**40, 2**40], b"", "arguments rejected: q: has 0 bytes, which are not f64 [1099511627776, 1099511627776]"),
+])
+def test_a_bundle_takes_only_the_bytes_of_the_tensor(dtype, shape, data, words):
+    bundle = _core.Bundle()
+    with pytest.raises(kv.InputError) as error:
+        bundle.add("q", dtype, shape, data, False)
+    assert str(error.value) == words
+    assert bundle.names() == []
+    with pytest.raises(kv.InputError) as error:
+        bundle.get("q")
+    assert str(error.value) == "bundle rejected: q: is not a tensor of this bundle"
+
+
+def test_a_type_of_patterns_is_one_that_kvscope_has():
+    with pytest.raises(kv.InputError) as error:
+        array_of("q", np.zeros(2, np.uint16), dtype="bf17")
+    assert str(error.value) == "arguments rejected: dtype: 'bf17' is not an element type of kvscope"

@@ -77,6 +77,12 @@ Counts count_changed(const QImage& before, const QImage& now, const QRect& area)
   return counts;
 }
 
+// What giflib makes; null: memory ran out.
+auto* allocated(auto* made) {
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+
 }  // namespace
 
 int frame_delay(std::int64_t n, double frames_per_second) {
@@ -93,8 +99,7 @@ class GifWriter::File {
     file_.reset(std::fopen(path.c_str(), "wbe"));
     if (!file_) fail();
     int error = 0;
-    gif_.reset(EGifOpen(file_.get(), write_bytes, &error));
-    if (!gif_) throw std::bad_alloc();
+    gif_.reset(allocated(EGifOpen(file_.get(), write_bytes, &error)));
     EGifSetGifVersion(gif_.get(), true);
     check(EGifPutScreenDesc(gif_.get(), size.width(), size.height(), 8, 0, nullptr));
     loop_for_ever();
@@ -165,9 +170,8 @@ class GifWriter::File {
                           static_cast<GifByteType>(qBlue(c))};
     });
     const auto size = static_cast<int>(std::bit_ceil(std::max<std::size_t>(colors, 2)));
-    const std::unique_ptr<ColorMapObject, void (*)(ColorMapObject*)> map(GifMakeMapObject(size, table.data()),
-                                                                         GifFreeMapObject);
-    if (!map) throw std::bad_alloc();
+    const std::unique_ptr<ColorMapObject, void (*)(ColorMapObject*)> map(
+        allocated(GifMakeMapObject(size, table.data())), GifFreeMapObject);
     check(EGifPutImageDesc(gif_.get(), area.left(), area.top(), area.width(), area.height(), false, map.get()));
   }
 

@@ -44,11 +44,13 @@ void add(Bundle& bundle, const std::string& name, const std::string& dtype, std:
   }
   const std::optional<std::int64_t> bytes = golden::byte_count(*type, shape);
   const py::buffer_info info = data.request();
-  if (info.ndim != 1 || info.itemsize != 1 || (info.size > 1 && info.strides[0] != 1) || !bytes ||
-      info.size != *bytes) {
-    throw InputError("arguments", name,
-                     "has " + std::to_string(info.size * info.itemsize) + " bytes, which are not " + dtype + " " +
-                         golden::shape_text(shape));
+  if (info.ndim != 1 || info.itemsize != 1 || (info.size > 1 && info.strides[0] != 1)) {
+    throw InputError("arguments", name, "is no buffer of contiguous bytes with one axis");
+  }
+  if (!bytes || info.size != *bytes) {
+    throw InputError(
+        "arguments", name,
+        "has " + std::to_string(info.size) + " bytes, which are not " + dtype + " " + golden::shape_text(shape));
   }
   golden::Tensor tensor{*type, std::move(shape), {}};
   const std::span given(static_cast<const std::byte*>(info.ptr), static_cast<std::size_t>(*bytes));

@@ -105,7 +105,7 @@ Judged judge(const Problem& problem, const Bundle& golden_bundle, Bundle& candid
   judged.compared = golden::compare(golden_bundle, candidate, options);
   judged.compared.notes.insert(judged.compared.notes.end(), notes.begin(), notes.end());
   if (diagnosis == "always" || (diagnosis == "on failure" && !judged.compared.passed)) {
-    judged.diagnosis = golden::diagnose_inputs({*problem.tensors, problem.options, problem.prepared}, golden_bundle,
+    judged.diagnosis = golden::diagnose_inputs({problem.options, problem.prepared}, golden_bundle,
                                                candidate, rounding, judged.compared.failing_groups);
   }
   return judged;

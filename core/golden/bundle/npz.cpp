@@ -87,7 +87,7 @@ std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size
       faults.push_back({fmt::format("member {}", i), zip_strerror(archive)});
       continue;
     }
-    ZipEntry entry{index, stat.name == nullptr ? "" : stat.name, stat.size};
+    ZipEntry entry{index, stat.name, stat.size};
     const std::string where = fmt::format("member '{}'", entry.name);
     const auto fault = [&](std::string message) { faults.push_back({where, std::move(message)}); };
     if (!is_safe_name(entry.name)) {
@@ -100,16 +100,18 @@ std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size
     } else if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
       fault(fmt::format("compression method {} is not read: use stored or deflated", stat.comp_method));
     } else {
+      // libzip has checked that the stored bytes are within the archive, so that the total has no overflow.
       const std::uint64_t ratio = stat.comp_method == ZIP_CM_STORE ? 1 : kDeflateRatio;
-      if (stat.comp_size > archive_size || stat.size / ratio > stat.comp_size) {
+      if (stat.size / ratio > stat.comp_size) {
         fault(fmt::format("claims {} bytes from {} stored ones, which its compression cannot give", stat.size,
                           stat.comp_size));
+      } else {
+        total += stat.size;
       }
     }
     if (entry.name == kManifestMember && stat.size > kMaxManifest) {
       fault(fmt::format("{} bytes, more than {}", stat.size, kMaxManifest));
     }
-    total = total + stat.size < total ? UINT64_MAX : total + stat.size;
     entries.push_back(std::move(entry));
   }
   if (total > kFreeBytes && (total - kFreeBytes) / kArchiveRatio > archive_size) {
@@ -128,14 +130,18 @@ std::string unpack(zip_t* archive, const ZipEntry& entry, std::vector<Fault>& fa
   };
   errno = 0;
   const Member member(zip_fopen_index(archive, entry.index, 0));
-  if (member == nullptr) throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive)));
-  if (member == nullptr) return fault(zip_strerror(archive));
+  if (member == nullptr) {
+    throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive)));
+    return fault(zip_strerror(archive));
+  }
   std::string bytes;
   std::string piece(std::size_t{1} << 20, '\0');
   while (true) {
     const zip_int64_t got = zip_fread(member.get(), piece.data(), piece.size());
-    if (got < 0) throw_if_out_of_memory(zip_error_code_zip(zip_file_get_error(member.get())));
-    if (got < 0) return fault(fmt::format("damaged: {}", zip_file_strerror(member.get())));
+    if (got < 0) {
+      throw_if_out_of_memory(zip_error_code_zip(zip_file_get_error(member.get())));
+      return fault(fmt::format("damaged: {}", zip_file_strerror(member.get())));
+    }
     if (got == 0) break;
     bytes.append(piece, 0, static_cast<std::size_t>(got));
     if (bytes.size() > entry.size) return fault(fmt::format("unpacks to more than the {} bytes it claims", entry.size));

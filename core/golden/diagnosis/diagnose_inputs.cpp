@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 #include <xtensor/xtensor.hpp>
 
 #include "core/golden/golden_bundle.h"
@@ -33,11 +34,11 @@ xt::xtensor<std::uint32_t, 2> lists_continued(const xt::xtensor<std::uint32_t, 2
 
 Diagnosis diagnose_inputs(const InputsOfGolden& inputs, const Bundle& golden, const Bundle& candidate,
                           const StatedRounding& rounding, const std::vector<FailingGroup>& failing_groups) {
-  const Bundle& bundle = inputs.tensors;
   const PreparedProblem& prepared = inputs.prepared;
   attention::Problem problem = prepared.with_given_table();
   DiagnosisInput input{problem, golden, candidate, {}};
-  input.one_list = bundle.tensors.contains("kv_indices") || bundle.tensors.contains("paged_kv_indices");
+  const TableForm form = layout_of(inputs.options).table.form;
+  input.one_list = form == TableForm::indptr || form == TableForm::tokens;
   xt::xtensor<std::uint32_t, 2> continued;
   if (input.one_list) {
     continued = lists_continued(prepared.given_table());
@@ -50,19 +51,13 @@ Diagnosis diagnose_inputs(const InputsOfGolden& inputs, const Bundle& golden, co
   if (prepared.masks) input.masks = &*prepared.masks;
   input.failing_groups = failing_groups;
   input.inputs_name = inputs.name;
-  if (const auto blocks = bundle.tensors.find("blocks"); prepared.layout == "max" && blocks != bundle.tensors.end()) {
-    const Tensor& tensor = blocks->second;  // [N, kv, L, P, H, D]
-    input.pool = tensor.bytes;
-    input.layers = tensor.shape[2];
-    input.layer = inputs.options.layer;
-    input.layer_stride = tensor.shape[3] * tensor.shape[4] * tensor.shape[5];
-    // Scales of other layers can be read when the problem's scales are the tensor itself and not a product of two.
-    if (const auto scales = bundle.tensors.find("scales");
-        scales != bundle.tensors.end() && prepared.k_scales.empty()) {
-      const std::vector<std::int64_t>& shape = scales->second.shape;  // [N, kv, L, P, H, G]
-      if (shape.size() == 6 && shape[2] == input.layers) input.scale_layer_stride = shape[3] * shape[4] * shape[5];
-    }
-  }
+  const PoolOfLayers& pool = prepared.pool;
+  input.pool = pool.bytes;
+  input.layers = pool.layers;
+  input.layer = pool.layer;
+  input.layer_stride = pool.layer_stride;
+  // Scales of other layers can be read where the problem's scales are the tensor itself and not a product of two.
+  if (prepared.k_scales.empty() && prepared.v_scales.empty()) input.scale_layer_stride = pool.scale_layer_stride;
   return diagnose(input);
 }
 

@@ -1,7 +1,7 @@
 // A diagnosis from the tensors that a golden was computed from: what `kvscope diagnose` and the Python module run.
 //
 // The problem alone does not contain what a wrong kernel may read: table entries past a sequence's pages, other layers
-// of the pool, entries of the next sequence in one list. They are taken from the tensors and the prepared problem.
+// of the pool, entries of the next sequence in one list. They are taken from the prepared problem.
 #pragma once
 
 #include <string>
@@ -13,9 +13,8 @@
 
 namespace kvscope::golden {
 
-// Nothing is owned. `prepared` is prepare_problem's result for `tensors` and `options`.
+// Nothing is owned. `prepared` is prepare_problem's result for the tensors and `options`.
 struct InputsOfGolden {
-  const Bundle& tensors;
   const LayoutOptions& options;
   const PreparedProblem& prepared;
   std::string name = "inputs";  // of the tensors, in errors

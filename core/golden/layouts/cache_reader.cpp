@@ -351,6 +351,7 @@ CacheReading read_cache(LayoutReader& r, const LayoutDescription& layout) {
   }
   const std::vector<const CacheForm*> forms = fitting_forms(r, layout);
   CacheReading cache;
+  cache.layer = layer;
   cache.form = with_block_scales(*forms.front());
   if (forms.size() > 1) {
     const CacheTensor& tensor = forms.front()->tensors.front();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "core/base/checked.h"
 #include "core/base/convert.h"
@@ -10,14 +11,21 @@
 namespace kvscope::golden {
 namespace {
 
+// Whether the elements or scales of a head are contiguous, and all strides are whole numbers of them, as PagedRows
+// counts them. Fields of packed rows have any byte: in rows of 7 bytes, a stride is 3.5 elements of bf16.
+bool has_strides_of_elements(const CachePiece& piece) {
+  const CacheWalk& walk = piece.walk;
+  const std::int64_t unit = bits(piece.dtype);
+  return walk.by_element == unit && walk.offset % unit == 0 && walk.by_block % unit == 0 && walk.by_slot % unit == 0 &&
+         walk.by_head % unit == 0;
+}
+
 // Whether attention can read the elements of the side where they are.
 bool is_readable(const CacheSide& side, bool fnuz) {
   if (side.elements.size() != 1 || fnuz) return false;
   const CachePiece& piece = side.elements.front();
-  const CacheWalk& walk = piece.walk;
-  const std::int64_t unit = bits(piece.dtype);
-  return is_float(piece.dtype) && unit >= 8 && walk.by_element == unit && walk.run >= piece.count &&
-         walk.offset % unit == 0 && walk.by_block % unit == 0 && walk.by_slot % unit == 0 && walk.by_head % unit == 0;
+  return is_float(piece.dtype) && bits(piece.dtype) >= 8 && piece.walk.run >= piece.count &&
+         has_strides_of_elements(piece);
 }
 
 double decoded(DType dtype, bool fnuz, const std::byte* bytes, std::int64_t bit) {
@@ -35,7 +43,7 @@ double decoded(DType dtype, bool fnuz, const std::byte* bytes, std::int64_t bit)
   return load_as_double(DType::e4m3, at) / 2;
 }
 
-// Calls put(index of the element in [N, P, H, size], piece, bit) for each element of the side.
+// Calls put(row, piece, d, bit) for element d of each piece. The head's row starts at index `row` of [N, P, H, size].
 void each_element(const CacheSizes& s, const std::vector<CachePiece>& pieces, std::int64_t size, const auto& put) {
   std::int64_t row = 0;
   for (std::int64_t block = 0; block < s.blocks; ++block) {
@@ -43,7 +51,7 @@ void each_element(const CacheSizes& s, const std::vector<CachePiece>& pieces, st
       for (std::int64_t head = 0; head < s.heads; ++head, row += size) {
         for (const CachePiece& piece : pieces) {
           for (std::int64_t d = 0; d < piece.count; ++d) {
-            put(row + piece.first + d, piece, piece.walk.at(block, slot, head, d));
+            put(row, piece, d, piece.walk.at(block, slot, head, d));
           }
         }
       }
@@ -69,13 +77,15 @@ void copy_rows(const CacheReading& cache, const CacheSide& side, bool fnuz, std:
   copy.resize(static_cast<std::size_t>(checked_mul(s.blocks * s.page_size * s.heads * size, bytes)));
   const auto source = [&](const CachePiece& piece) { return cache.tensors[piece.tensor]->bytes.data(); };
   if (same) {
-    each_element(s, side.elements, size, [&](std::int64_t at, const CachePiece& piece, std::int64_t bit) {
-      std::memcpy(copy.data() + at * bytes, source(piece) + bit / 8, static_cast<std::size_t>(bytes));
+    each_element(s, side.elements, size, [&](std::int64_t row, const CachePiece& piece, std::int64_t d, auto bit) {
+      std::memcpy(copy.data() + (row + piece.first + d) * bytes, source(piece) + bit / 8,
+                  static_cast<std::size_t>(bytes));
     });
   } else {
-    each_element(s, side.elements, size, [&](std::int64_t at, const CachePiece& piece, std::int64_t bit) {
-      const auto value = static_cast<float>(decoded(piece.dtype, fnuz && bits(piece.dtype) == 8, source(piece), bit));
-      std::memcpy(copy.data() + at * bytes, &value, sizeof value);
+    each_element(s, side.elements, size, [&](std::int64_t row, const CachePiece& piece, std::int64_t d, auto bit) {
+      const bool own_fnuz = fnuz && piece.dtype == DType::e4m3;
+      const auto value = static_cast<float>(decoded(piece.dtype, own_fnuz, source(piece), bit));
+      std::memcpy(copy.data() + (row + piece.first + d) * bytes, &value, sizeof value);
     });
   }
   rows.data = copy.data();
@@ -87,12 +97,11 @@ void set_group_scales(const CacheReading& cache, const CacheSide& side, std::int
   if (side.scales.empty()) return;
   const CacheSizes& s = cache.sizes;
   const CachePiece& first = side.scales.front();
-  const std::int64_t unit = bits(first.dtype);
-  rows.granularity = first.each;
   if (side.scales.size() == 1 && first.first == 0 && first.walk.order == ScaleOrder::linear &&
-      first.count * first.each >= size && first.walk.by_element == unit && first.walk.offset % unit == 0 &&
-      first.walk.by_block % unit == 0 && first.walk.by_slot % unit == 0 &&
+      first.count * first.each >= size && has_strides_of_elements(first) &&
       (!by_token || first.walk.by_block == s.page_size * first.walk.by_slot)) {
+    const std::int64_t unit = bits(first.dtype);
+    rows.granularity = first.each;
     rows.scales = cache.tensors[first.tensor]->bytes.data() + first.walk.offset / 8;
     rows.scale_dtype = first.dtype;
     rows.scale_block_stride = first.walk.by_block / unit;
@@ -100,15 +109,19 @@ void set_group_scales(const CacheReading& cache, const CacheSide& side, std::int
     rows.scale_head_stride = first.walk.by_head / unit;
     return;
   }
-  // Elements without a scale have the scale 1.
-  const std::int64_t groups = ceil_div(size, first.each);
+  // Each field of a packed row has groups of its own: the copy has the longest groups that fit into all of them. 4
+  // elements that share a scale, then 2 that share one, are 3 groups of 2. Elements without a scale have the scale 1.
+  std::int64_t each = 0;
+  for (const CachePiece& piece : side.scales) each = std::gcd(each, std::gcd(piece.first, piece.each));
+  const std::int64_t groups = ceil_div(size, each);
   copy.assign(static_cast<std::size_t>(checked_mul(s.blocks * s.page_size * s.heads, groups)), 1.0);
-  std::vector<CachePiece> pieces = side.scales;
-  for (CachePiece& piece : pieces) piece.first /= piece.each;
-  each_element(s, pieces, groups, [&](std::int64_t at, const CachePiece& piece, std::int64_t bit) {
-    copy[static_cast<std::size_t>(at)] =
-        load_as_double(piece.dtype, cache.tensors[piece.tensor]->bytes.data() + bit / 8);
+  each_element(s, side.scales, groups, [&](std::int64_t row, const CachePiece& piece, std::int64_t d, auto bit) {
+    const std::int64_t start = piece.first + d * piece.each;  // of the elements that share the scale
+    const std::int64_t end = std::min(start + piece.each, size);
+    std::fill(copy.begin() + row + start / each, copy.begin() + row + ceil_div(end, each),
+              load_as_double(piece.dtype, cache.tensors[piece.tensor]->bytes.data() + bit / 8));
   });
+  rows.granularity = each;
   rows.scales = reinterpret_cast<const std::byte*>(copy.data());
   rows.scale_dtype = DType::f64;
   rows.scale_head_stride = groups;
@@ -122,6 +135,20 @@ void use_tokens(attention::PagedRows& rows) {
   rows.block_stride = rows.token_stride;
   rows.scale_block_stride = rows.scale_token_stride;
   rows.page_size = 1;
+}
+
+PoolOfLayers pool_of(const CacheReading& cache) {
+  std::vector<bool> present;
+  for (const Tensor* tensor : cache.tensors) present.push_back(tensor != nullptr);
+  const auto layer = [&](std::int64_t at) { return view_of(cache.form, cache.sizes, at, cache.stored, present); };
+  const CacheView first = layer(0), second = layer(1);
+  const auto distance = [](const std::vector<CachePiece>& from, const std::vector<CachePiece>& to) {
+    return from.empty() ? 0 : (to.front().walk.offset - from.front().walk.offset) / bits(from.front().dtype);
+  };
+  const std::int64_t k_scales = distance(first.k.scales, second.k.scales);
+  const bool alike = first.values_in_keys || k_scales == distance(first.v.scales, second.v.scales);
+  return {cache.tensors[first.k.elements.front().tensor]->bytes, cache.sizes.layers, cache.layer,
+          distance(first.k.elements, second.k.elements), alike ? k_scales : 0};
 }
 
 }  // namespace
@@ -157,6 +184,9 @@ void set_cache_rows(const CacheReading& cache, bool fnuz, bool by_token, Prepare
   } else {
     set(cache.view.v, s.value_size, problem.v, prepared.v_copy, prepared.v_scales);
   }
+  const bool one_tensor =
+      cache.view.values_in_keys || cache.view.v.elements.front().tensor == cache.view.k.elements.front().tensor;
+  if (s.layers > 1 && one_tensor && prepared.k_copy.empty() && prepared.v_copy.empty()) prepared.pool = pool_of(cache);
 }
 
 }  // namespace kvscope::golden

@@ -248,6 +248,7 @@ class Converter {
   void copy(const std::vector<CachePiece>& from, const std::vector<CachePiece>& to) {
     for (const CachePiece& target : to) {
       for (const CachePiece& piece : from) {
+        if (piece.each != target.each) continue;  // scales of another field of a packed row
         const std::int64_t unit = bits(piece.dtype);
         const std::int64_t scale = piece.each;  // groups are counted from the first of the piece
         const std::int64_t first = std::max(piece.first / scale, target.first / scale);

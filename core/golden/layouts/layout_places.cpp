@@ -73,10 +73,9 @@ CacheSizes sizes_in(const LayoutDescription& layout, const CacheForm& form, cons
   return sizes;
 }
 
-void add_runs(const CachePiece& piece, const CacheTensor& tensor, char k_or_v, std::int64_t block, std::int64_t slot,
-              std::int64_t head, TokenPlace& place) {
+void add_runs(const CachePiece& piece, const std::string& tensor, char k_or_v, bool scales, std::int64_t block,
+              std::int64_t slot, std::int64_t head, TokenPlace& place) {
   const std::int64_t unit = bits(piece.dtype);
-  const bool scales = tensor.holds_scales() || piece.each > 1;
   std::int64_t end = -1;  // [bits] of the last run
   for (std::int64_t d = 0; d < piece.count; ++d) {
     const std::int64_t bit = piece.walk.at(block, slot, head, d);
@@ -85,7 +84,7 @@ void add_runs(const CachePiece& piece, const CacheTensor& tensor, char k_or_v, s
       ++last.count;
       last.bytes = ceil_div(bit + unit, 8) - last.byte;
     } else {
-      place.runs.push_back({tensor.name, k_or_v, scales, head, piece.first + d * piece.each, 1, piece.each, bit / 8,
+      place.runs.push_back({tensor, k_or_v, scales, head, piece.first + d * piece.each, 1, piece.each, bit / 8,
                             ceil_div(bit % 8 + unit, 8)});
     }
     end = bit + unit;
@@ -232,10 +231,10 @@ TokenPlace place_of_token(const LayoutDescription& layout, const PlaceRequest& r
     const PlaceStrides unit = has_unit ? unit_strides(form, sizes, request, k_or_v) : PlaceStrides{};
     for (std::int64_t head = 0; head < sizes.heads; ++head) {
       for (const CachePiece& piece : side.elements) {
-        add_runs(piece, form.tensors[piece.tensor], k_or_v, block, slot, head, place);
+        add_runs(piece, form.tensors[piece.tensor].name, k_or_v, false, block, slot, head, place);
       }
       for (const CachePiece& piece : side.scales) {
-        add_runs(piece, form.tensors[piece.tensor], k_or_v, block, slot, head, place);
+        add_runs(piece, form.tensors[piece.tensor].name, k_or_v, true, block, slot, head, place);
       }
       if (!has_unit) continue;
       const std::int64_t byte = block * unit.block + slot * unit.slot + head * unit.head;

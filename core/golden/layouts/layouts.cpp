@@ -77,7 +77,8 @@ void set_options(LayoutReader& r, PreparedProblem& prepared) {
   } else if (r.head_size > 0) {
     options.scale = 1.0 / std::sqrt(static_cast<double>(r.head_size));
   }
-  if (r.values_in_keys && r.head_size > 0 && r.value_size != 0 && (r.value_size < 1 || r.value_size > r.head_size)) {
+  const bool has_value_size = r.options().value_size || r.value_size != 0;  // a missing one is a fault already
+  if (r.values_in_keys && r.head_size > 0 && has_value_size && (r.value_size < 1 || r.value_size > r.head_size)) {
     r.fault("--value-size", fmt::format("{} is outside [1, {}], a head's elements", r.value_size, r.head_size));
   }
 }

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,14 @@ struct LayoutOptions {
   attention::Options attention;     // mask, cap, lse base, ...; its scale, slopes and sinks are set here
 };
 
+// The tensor that holds every layer of K and V, for a reader that takes another layer as a wrong kernel does. Empty
+// unless there are several layers, and K and V of one of them are read from the tensor in place.
+struct PoolOfLayers {
+  std::span<const std::byte> bytes;
+  std::int64_t layers = 1, layer = 0, layer_stride = 0;  // [elements]; layer: that of the problem
+  std::int64_t scale_layer_stride = 0;                   // [scales] of the block scales of K and of V; 0: not by layer
+};
+
 // The problem and its storage. It may be moved; the bundle must stay where it is.
 struct PreparedProblem {
   attention::Problem problem;
@@ -75,9 +84,10 @@ struct PreparedProblem {
   xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's number: for scales per sequence
   std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products
   std::vector<std::byte> k_copy, v_copy;         // for layouts that the strides of PagedRows cannot express
-  TensorBytes q_copy;                            // for queries in two tensors or with heads first
-  std::string mask_tensor;                       // the file's name of the mask tensor; empty: none
-  std::optional<QueryMasks> masks;               // the tensor that states the keys of each query, if one does
+  PoolOfLayers pool;
+  TensorBytes q_copy;               // for queries in two tensors or with heads first
+  std::string mask_tensor;          // the file's name of the mask tensor; empty: none
+  std::optional<QueryMasks> masks;  // the tensor that states the keys of each query, if one does
 
   PreparedProblem() = default;
   PreparedProblem(const PreparedProblem&) = delete;

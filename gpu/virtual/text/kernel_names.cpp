@@ -96,7 +96,7 @@ std::string outer_name(std::string_view mangled) {
 // its length. The name itself if it has no such end.
 std::string local_name(std::string_view name) {
   if (!name.starts_with("_ZZ")) return std::string(name);
-  for (std::size_t end = name.rfind('E'); end != std::string_view::npos && end > 0; end = name.rfind('E', end - 1)) {
+  for (std::size_t end = name.rfind('E'); end != std::string_view::npos; end = name.rfind('E', end - 1)) {
     const std::string_view rest = name.substr(end + 1);
     const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
     std::size_t length = 0;
@@ -114,10 +114,9 @@ std::string local_name(std::string_view name) {
 
 std::string demangled(std::string_view name) {
   if (!name.starts_with("_Z")) return std::string(name);
-  int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), &std::free);
-  if (status == 0 && text != nullptr) return text.get();
+      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, nullptr), &std::free);
+  if (text != nullptr) return text.get();
   const std::string outer = name.size() > kMostDemangled ? outer_name(name) : std::string();
   return outer.empty() ? std::string(name) : outer;
 }

@@ -36,9 +36,9 @@ std::size_t digits_begin(std::string_view name) {
   return at;
 }
 
-// -1: not a valid number in a range.
+// Of at least one digit. -1: not a valid number in a range.
 std::int32_t number_of(std::string_view digits) {
-  if (digits.empty() || digits.size() > kMostDigits) return -1;
+  if (digits.size() > kMostDigits) return -1;
   std::int32_t number = 0;
   for (const char c : digits) number = number * 10 + (c - '0');
   return number;

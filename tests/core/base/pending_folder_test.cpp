@@ -1,9 +1,14 @@
 #include "core/base/pending_folder.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -239,6 +244,38 @@ TEST_F(PendingFolderTest, SetsWrittenAtTheSameTimeDoNotMix) {
     EXPECT_EQ(found, set_of(found["a.txt"].substr(2)));
   }
   EXPECT_EQ(files_of(folder_), (Files{{"own", "<folder>"}, {"shared", "<folder>"}}));
+}
+
+std::atomic<int> signals_handled = 0;
+
+// The wait for another program's set goes on after a signal. When it ends, the folder may have been removed.
+TEST_F(PendingFolderTest, ASetWaitsForTheLockThroughSignalsAndForAFolderThatIsGone) {
+  using namespace std::chrono_literals;
+  const fs::path out = folder_ / "out";
+  write_set(out, "1");
+  const int lock = ::open(out.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  struct sigaction before = {}, interrupting = {};  // without SA_RESTART
+  interrupting.sa_handler = [](int) { ++signals_handled; };
+  ASSERT_EQ(::sigaction(SIGUSR1, &interrupting, &before), 0);
+  std::atomic<bool> is_written = false;
+  std::thread writer([&] {
+    write_set(out, "2");
+    is_written = true;
+  });
+  for (int i = 0; i < 200; ++i) {  // it waits after the first few of these milliseconds
+    EXPECT_EQ(::pthread_kill(writer.native_handle(), SIGUSR1), 0);
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_FALSE(is_written);
+  EXPECT_GT(signals_handled, 0);
+  EXPECT_EQ(files_of(out), set_of("1"));
+  fs::remove_all(out);
+  ::close(lock);
+  writer.join();
+  EXPECT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
+  EXPECT_EQ(files_of(out), set_of("2"));
+  EXPECT_EQ(files_of(folder_), (Files{{"out", "<folder>"}}));
 }
 
 TEST_F(PendingFolderTest, ASignalHandlerRemovesTheTemporaryFolderWithItsFiles) {

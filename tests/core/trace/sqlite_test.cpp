@@ -101,6 +101,17 @@ TEST(Databases, SayWhyTheyCannotBeReadOrWritten) {
               db.prepare("SELECT ?1").bind(1, std::string(1001, 'x'));
             }),
             "t.db rejected: holds a text of more than 1000 bytes: a larger limit: --max-text of kvscope trace");
+  EXPECT_EQ(testing::message_of([&] {
+              Database db = created();
+              db.prepare("SELECT ?1").bind(2, std::int64_t{1});
+            }),
+            "t.db rejected: cannot be written: column index out of range");
+  EXPECT_EQ(testing::message_of([&] {
+              Database db = created();
+              const Statement open = db.prepare("SELECT 1");
+              db.close();
+            }),
+            "t.db rejected: cannot be written: unable to close due to unfinalized statements or unfinished backups");
 }
 
 // SQLite opens such a file for reading only, without an error.

@@ -459,6 +459,31 @@ TEST_F(Video, AFailureWithoutWordsSaysHowTheProgramEnded) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
+// Qt has seen the end before the next frame: nothing takes its bytes.
+TEST_F(Video, AProgramThatHasEndedBeforeAFrameIsAFault) {
+  const fs::path number_file = fs::path(bin_.path().toStdString()) / "number";
+  set_program("echo $$ > " + number_file.string() + "; exit 3");
+  const QImage frame(320, 200, QImage::Format_RGB32);
+  VideoWriter writer(PictureFormat::webm, file("t.webm"), "a.webm", frame.size(), 4, 12);
+  int number = 0;
+  QElapsedTimer clock;
+  for (clock.start(); number == 0 && clock.elapsed() < 10'000; QThread::msleep(10)) {
+    std::ifstream(number_file) >> number;
+  }
+  ASSERT_NE(number, 0);
+  ASSERT_TRUE(has_ended(number));
+  for (int i = 0; i < 20; ++i) {
+    QCoreApplication::processEvents();
+    QThread::msleep(5);
+  }
+  try {
+    writer.add(frame, std::nullopt);
+    FAIL() << "a frame was written to a program that has ended";
+  } catch (const InputError& error) {
+    EXPECT_EQ(fault_lines(error).front(), "a.webm: ffmpeg could not write the video: it ended with exit code 3");
+  }
+}
+
 // One program reads nothing, the other does not end. The window's Cancel took effect after up to 11 minutes, and so did closing it.
 TEST_F(Video, AProgramThatHangsIsGivenUpOrCancelled) {
   Picture picture = at_row(3);

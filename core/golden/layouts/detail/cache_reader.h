@@ -17,7 +17,8 @@ struct CacheReading {
   std::vector<const Tensor*> tensors;  // of the form; null: missing
   std::vector<DType> stored;           // the type of the elements
   CacheSizes sizes;
-  CacheView view;  // of options.layer; only without faults
+  std::int64_t layer = 0;  // options.layer
+  CacheView view;          // of this layer; only without faults
 };
 
 // Reports faults to the reader, and sets its sizes.

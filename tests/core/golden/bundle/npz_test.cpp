@@ -154,6 +154,16 @@ TEST(Npz, AMemberThatClaimsMoreThanItsBytesCanGiveIsRejected) {
   EXPECT_EQ(rejection(bytes).substr(0, 61), "a.npz rejected: member 'a.npy': claims 268435455 bytes from 1");
 }
 
+// With such a size, a member could claim any number of unpacked bytes.
+TEST(Npz, AMemberWithMoreStoredBytesThanTheArchiveIsRejected) {
+  std::string bytes = made_by_python("z.writestr('a.npy', bytes(100000))");
+  const std::string size("\xa0\x86\x01\0", 4);
+  for (std::size_t at = bytes.find(size); at != std::string::npos; at = bytes.find(size)) {
+    bytes.replace(at, 4, "\xff\xff\xff\x7f", 4);
+  }
+  EXPECT_EQ(rejection(bytes).substr(0, 43), "a.npz rejected: not a readable zip archive:");
+}
+
 // A stored member has as many bytes as it is long; 65536 members are one more than a zip file without zip64 can count.
 TEST(Npz, MoreMembersThanTheLimitAreRejected) {
   EXPECT_EQ(rejection(made_by_python("[z.writestr(f'{i}', b'') for i in range(65536)]")),

@@ -18,25 +18,13 @@
 #include "core/golden/diagnosis/page_search.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
+#include "tests/core/golden/diagnosis/candidate_of.h"
 #include "tests/core/golden/layouts/layout_cases.h"
 
 namespace kvscope::golden::diagnosis_test {
 namespace {
 
 using attention::Problem;
-
-Tensor as_f32(const auto& array) {
-  std::vector<std::int64_t> shape;
-  for (const auto extent : array.shape()) shape.push_back(static_cast<std::int64_t>(extent));
-  Tensor tensor = make_tensor(DType::f32, std::move(shape));
-  convert(DType::f64, reinterpret_cast<const std::byte*>(array.data()), DType::f32, tensor.bytes.data(),
-          static_cast<std::int64_t>(array.size()), Overflow::non_saturating);
-  return tensor;
-}
-
-Bundle candidate_of(const attention::Result& result) {
-  return {{{"o", as_f32(result.o)}, {"lse", as_f32(result.lse)}}, {}};
-}
 
 // Every convention that changes a row, one at a time.
 std::vector<attention::Options> conventions_to_try(const std::vector<double>& slopes,

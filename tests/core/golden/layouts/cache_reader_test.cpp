@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -219,40 +218,6 @@ TEST(CacheReader, TypesOfBitPatternsFitTheirBits) {
 }
 
 // A row of f32 in runs of 2, where vLLM's runs are of 16 bytes: 4.
-// Every code of e4m3fnuz: a bias of 8, one NaN in place of -0, and no infinities (OCP's e4m3 has a bias of 7 and NaN at
-// 7f and ff).
-TEST(CacheReader, EveryCodeOfTheTypeWithoutANegativeZeroIsRead) {
-  Bundle bundle;
-  for (const char* name : {"k_cache", "v_cache"}) {
-    Tensor& codes = bundle.tensors[name] = make_tensor(DType::u8, {1, 4, 2, 32});
-    for (std::size_t code = 0; code < 256; ++code) codes.bytes.data()[code] = static_cast<std::byte>(code);
-  }
-  bundle.tensors["block_table"] = tensor_of<std::int32_t>({1, 1}, std::array<std::int32_t, 1>{0});
-  bundle.tensors["cache_seqlens"] = tensor_of<std::int32_t>({1}, std::array<std::int32_t, 1>{4});
-  bundle.tensors["q"] = make_tensor(DType::f32, {1, 2, 32});
-  LayoutOptions options;
-  options.layout = "nhd";
-  options.cache_type = cache_type_from_name("e4m3fnuz");
-  const PreparedProblem prepared = prepare_problem(bundle, options, "mine.npz");
-  for (const attention::PagedRows* rows : {&prepared.problem.k, &prepared.problem.v}) {
-    ASSERT_EQ(rows->dtype, DType::f32);
-    for (int code = 0; code < 256; ++code) {
-      float value = 0;
-      std::memcpy(
-          &value,
-          rows->data + code / 64 * rows->token_stride * 4 + code / 32 % 2 * rows->head_stride * 4 + code % 32 * 4,
-          sizeof value);
-      const int exponent = code >> 3 & 15, mantissa = code & 7;
-      const double magnitude = exponent == 0 ? std::ldexp(mantissa, -10) : std::ldexp(8 + mantissa, exponent - 8 - 3);
-      if (code == 0x80) {
-        EXPECT_TRUE(std::isnan(value));
-      } else {
-        EXPECT_EQ(value, code < 128 ? magnitude : -magnitude) << code;
-      }
-    }
-  }
-}
-
 TEST(CacheReader, LimitsOfAnEngineAreNotes) {
   const PreparedProblem legacy =
       prepare_problem(SmallBatch().in("vllm_legacy"), SmallBatch::options("vllm_legacy"), "x");

@@ -425,6 +425,40 @@ TEST(ConvertScales, OfBlocksFollowTheTokens) {
   EXPECT_EQ(answer(made.bundle), answer(bundle));
 }
 
+// A row of 16 e4m3: a scale for each of the first 8 elements, then one for each 4. Counted in groups of 4, the scales
+// of the second field are numbers 2 and 3, which in the first field are the scales of elements 2 and 3.
+TEST(ConvertScales, OfPackedRowsKeepTheirFields) {
+  const LayoutDescription rows =
+      parse_layout(json::parse(R"({"forms": [{"values": "leading", "tensors": [{"name": "rows", "holds": "k",
+        "axes": "[block, slot, row]", "row": {"bytes": 36, "fields": [
+          {"elements": 8, "dtype": "e4m3", "at": 0, "scales": {"dtype": "f16", "at": 16, "each": 1}},
+          {"elements": 8, "dtype": "e4m3", "at": 8, "scales": {"dtype": "f16", "at": 32, "each": 4}}]}}]}],
+        "table": {"form": "blocks", "tensors": {"table": ["block_table"], "lengths": ["cache_seqlens"]}}})",
+                               "rows.json"),
+                   "rows", "rows.json");
+  ConvertOptions options;
+  options.from.layout = "rows";
+  options.from.description = std::make_shared<const LayoutDescription>(rows);
+  options.from.value_size = 4;
+  options.to = &rows;
+  options.page_size = 3;
+  Bundle bundle;
+  Tensor& given = bundle.tensors["rows"] = make_tensor(DType::u8, {2, 4, 36});
+  for (std::size_t i = 0; i < given.bytes.size(); ++i) given.bytes[i] = static_cast<std::byte>(i * 7 % 251);
+  bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 2}, {1, 0});
+  bundle.tensors["cache_seqlens"] = list({5});
+  const Conversion made = convert_cache(bundle, options, "x");
+  const Tensor& moved = made.bundle.tensors.at("rows");
+  const std::span<const std::int32_t> table = values<std::int32_t>(made.bundle.tensors.at("block_table"));
+  ASSERT_THAT(table, testing::SizeIs(2));
+  for (std::int64_t token = 0; token < 5; ++token) {
+    const std::int64_t from = (token < 4 ? 4 + token : token - 4) * 36;
+    const std::int64_t to = (table[static_cast<std::size_t>(token / 3)] * 3 + token % 3) * 36;
+    EXPECT_TRUE(std::equal(moved.bytes.data() + to, moved.bytes.data() + to + 36, given.bytes.data() + from))
+        << "token " << token;
+  }
+}
+
 // --- masks -----------------------------------------------------------------------------------------------------------
 
 // The table of nhd holds 24 tokens, so a mask may have 24 columns. Those of varlen are the 17 keys of the longest.

@@ -196,6 +196,31 @@ TEST(ScalePlaces, FollowTheExampleOfTheHeader) {
   EXPECT_THAT(scales, ElementsAre("k_block_scale head 0 from 0: 4+2", "k_block_scale head 1 from 0: 6+2"));
 }
 
+// A packed row of 2 e4m3 with a scale each: groups of one element are scales too.
+TEST(ScalePlaces, OfPackedRowsAreScalesWhateverTheirGroups) {
+  for (const auto& [each, scales] : {std::pair{1, 2}, {2, 1}}) {
+    const LayoutDescription rows = parse_layout(
+        json::parse(fmt::format(R"({{"forms": [{{"values": "leading", "tensors": [{{"name": "rows", "holds": "k",
+            "axes": "[block, slot, row]", "row": {{"bytes": 6, "fields": [{{"elements": 2, "dtype": "e4m3", "at": 0,
+              "scales": {{"dtype": "f16", "at": 2, "each": {}}}}}]}}}}]}}],
+            "table": {{"form": "blocks", "tensors": {{"table": ["t"], "lengths": ["n"]}}}}}})",
+                                each),
+                    "rows.json"),
+        "rows", "rows.json");
+    PlaceRequest request;
+    request.heads = 1;
+    request.head_size = 2;
+    request.value_size = 1;
+    request.token = 0;
+    const TokenPlace place = place_of_token(rows, request);
+    ASSERT_EQ(place.runs.size(), 2U);
+    EXPECT_FALSE(place.runs[0].scales);
+    EXPECT_TRUE(place.runs[1].scales);
+    EXPECT_EQ(place.runs[1].count, scales);
+    EXPECT_EQ(place.runs[1].bytes, 2 * scales);
+  }
+}
+
 // One scale of each unit: its byte is its index times the 4 bytes of f32.
 TEST(ScalePlaces, OfUnitsFollowTheAxesOfTheCache) {
   PlaceRequest request;  // block 0, slot 1; head 1 of 2

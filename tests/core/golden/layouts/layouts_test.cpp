@@ -1,8 +1,12 @@
 #include "core/golden/layouts/layouts.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <limits>
+#include <memory>
+#include <span>
 
 #include "core/attention/reference.h"
 #include "core/golden/golden_bundle.h"
@@ -250,6 +254,103 @@ TEST(Layouts, KnownSilentFailuresOfKernelsAreWarnedOf) {
               ElementsAre("page size 4: FlashAttention 2 takes pages of multiples of 256 tokens only"));
 }
 
+// 2^31 elements of memory that is never read; with a block less, none starts past the last element of 32 bits.
+TEST(Layouts, ACacheOf2To31ElementsIsWarnedOf) {
+  constexpr std::int64_t kBlock = 16 * 2 * 64, kBlocks = (std::int64_t{1} << 31) / kBlock;  // [elements], [blocks]
+  const auto size = static_cast<std::size_t>(kBlock * (kBlocks + 1));
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const std::shared_ptr<const void> owner(memory, [size](const void* at) { ::munmap(const_cast<void*>(at), size); });
+  Bundle bundle;
+  bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 1}, {2});
+  bundle.tensors["cache_seqlens"] = SmallBatch::ints<std::int32_t>({1}, {7});
+  bundle.tensors["q"] = make_tensor(DType::f32, {1, 2, 64});
+  bundle.tensors["k_scale"] = bundle.tensors["v_scale"] = make_tensor(DType::f32, {});
+  const auto warnings = [&](std::int64_t blocks) {
+    const std::span bytes(static_cast<const std::byte*>(memory), static_cast<std::size_t>(kBlock * blocks));
+    bundle.tensors["k_cache"] = {DType::e4m3, {blocks, 16, 2, 64}, TensorBytes::borrow(bytes, owner)};
+    bundle.tensors["v_cache"] = bundle.tensors["k_cache"];
+    return prepare_problem(bundle, SmallBatch::options("nhd"), "x").warnings;
+  };
+  EXPECT_THAT(warnings(kBlocks), testing::IsEmpty());
+  EXPECT_THAT(warnings(kBlocks + 1),
+              ElementsAre("block 1048576 starts past element 2^31: a kernel that multiplies block "
+                          "and stride in 32 bits reads another block from there on"));
+}
+
+// Blocks that share their elements, such as those of a prefix that is stored once.
+TEST(Layouts, BlocksMayShareTheirElements) {
+  LayoutOptions options;
+  options.description = std::make_shared<const LayoutDescription>(
+      parse_layout(json::parse(R"({"forms": [{"values": "leading", "tensors": [{"name": "k", "holds": "k",
+          "axes": "[block, slot, dim]", "strides": [0, 4, 1], "sizes": [3, 2, 4]}]}],
+          "table": {"form": "blocks", "tensors": {"table": ["t"], "lengths": ["n"]}}})",
+                               "shared.json"),
+                   "shared", "shared.json"));
+  options.layout = "shared";
+  options.scale = 0.5;
+  options.value_size = 2;
+  Bundle bundle;
+  bundle.tensors["k"] = rising({8});
+  bundle.tensors["q"] = make_tensor(DType::f32, {1, 1, 4});
+  bundle.tensors["t"] = SmallBatch::ints<std::int32_t>({1, 2}, {2, 0});
+  bundle.tensors["n"] = SmallBatch::ints<std::int32_t>({1}, {4});
+  const PreparedProblem prepared = prepare_problem(bundle, options, "x");
+  EXPECT_EQ(prepared.problem.k.block_stride, 0);
+  EXPECT_THAT(prepared.warnings, testing::IsEmpty());
+  const attention::Result result = attention::reference(prepared.problem);  // q is 0: the mean of slots 0 and 1
+  EXPECT_EQ(result.o(0, 0, 1), (1.0 + 5.0) / 2);
+}
+
+// A scale for each slot or block has no place for a table of tokens.
+TEST(Layouts, ATableOfTokensHasNoScalesOfItsPlaces) {
+  LayoutOptions options;
+  options.description = std::make_shared<const LayoutDescription>(parse_layout(
+      json::parse(R"({"forms": [{"tensors": [{"name": "kv", "holds": "kv", "axes": "[block, kv, slot, head, dim]"}]}],
+          "table": {"form": "tokens", "tensors": {"indptr": ["p"], "indices": ["i"]}}})",
+                  "mine.json"),
+      "mine", "mine.json"));
+  options.layout = "mine";
+  Bundle bundle;
+  bundle.tensors["kv"] = rising({3, 2, 4, 2, 6});
+  bundle.tensors["q"] = make_tensor(DType::f32, {1, 2, 6});
+  bundle.tensors["p"] = list({0, 3});
+  bundle.tensors["i"] = list({9, 1, 4});
+  for (const char* name : {"k_scale", "v_scale"}) {
+    Bundle scaled = bundle;
+    scaled.tensors[name] = rising({2});
+    EXPECT_EQ(rejection(scaled, options), "(no InputError)") << name;  // per head
+    for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{3, 4}, {3}}) {
+      scaled.tensors[name] = rising(shape);
+      EXPECT_EQ(rejection(scaled, options),
+                "mine.npz rejected: i: has an entry for each token: scales per token or block need a table of pages")
+          << name;
+    }
+  }
+}
+
+TEST(Layouts, BlockScalesAreFoundUnderAllTheirNames) {
+  for (const char* name : {"k_block_scale", "k_sf", "v_block_scales", "v_cache_sf", "kv_cache_sf"}) {
+    Bundle bundle;
+    bundle.tensors[name] = make_tensor(DType::f32, {1});
+    const std::string_view side = name;
+    const LayoutOptions options = SmallBatch::options(side.starts_with("kv") ? "flashinfer" : "nhd");
+    EXPECT_EQ(has_block_scales(bundle, options, false), side.starts_with("k")) << name;
+    EXPECT_EQ(has_block_scales(bundle, options, true), !side.starts_with("k_")) << name;
+  }
+}
+
+TEST(Layouts, ABatchOfNoSequencesIsEmpty) {
+  Bundle bundle;
+  bundle.tensors["k_cache"] = bundle.tensors["v_cache"] = make_tensor(DType::f32, {3, 4, 2, 6});
+  bundle.tensors["block_table"] = make_tensor(DType::i32, {0, 3});
+  bundle.tensors["cache_seqlens"] = make_tensor(DType::i32, {0});
+  bundle.tensors["q"] = make_tensor(DType::f32, {0, 4, 6});
+  const PreparedProblem prepared = prepare_problem(bundle, SmallBatch::options("nhd"), "x");
+  EXPECT_EQ(prepared.problem.batch, 0);
+  EXPECT_EQ(attention::reference(prepared.problem).o.shape(0), 0U);
+}
+
 // Unchecked, these would reach the table's arithmetic: division by a chunk of 0, and reads past the end of empty
 // offsets.
 TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
@@ -266,6 +367,10 @@ TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
             "  --chunk: 0 positions: a chunk holds at least 1\n"
             "  --soft-cap: 0 is not a finite number above 0: leave it out for no cap\n"
             "  --scale: nan is not a finite number");
+  options = SmallBatch::options("nhd");
+  options.attention.soft_cap = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(rejection(bundle, options),
+            "mine.npz rejected: --soft-cap: inf is not a finite number above 0: leave it out for no cap");
   options = SmallBatch::options("nhd");
   options.attention.mask = MaskKind::sliding_window;
   options.attention.window_left = -2;
@@ -291,6 +396,13 @@ TEST(Layouts, AnMlaCacheOfUnknownWidthAsksForTheSizeOfVOnce) {
   EXPECT_EQ(rejection(bundle, options),
             "mine.npz rejected: --value-size: is missing: an MLA row of 6 elements is K, and its first elements are V: "
             "pass their number, from 1 to 6");
+  for (const std::int64_t size : {-3, 0, 7}) {
+    options.value_size = size;
+    EXPECT_EQ(rejection(bundle, options),
+              fmt::format("mine.npz rejected: --value-size: {} is outside [1, 6], a head's elements", size));
+  }
+  options.value_size = 6;
+  EXPECT_EQ(prepare_problem(bundle, options, "x").problem.v.head_size, 6);
 }
 
 TEST(Layouts, UnknownLayoutNamesTheKnownOnes) {

@@ -88,7 +88,11 @@ TEST(KernelNames, VariablesHaveTheNameOfTheirSource) {
   const std::string scope = "_ZZN7cutlass13device_kernelI" + std::string(1200, 'i') + "EEvPf";
   EXPECT_EQ(declared_name(scope + "E4tEst"), "tEst");
   EXPECT_EQ(declared_name(scope + "E4tile_12"), "tile");
+  EXPECT_EQ(declared_name(scope + "E4tile_"), "tile");
   EXPECT_EQ(declared_name(scope + "E9tile"), scope + "E9tile") << "no identifier has this length";
+  EXPECT_EQ(declared_name(scope + "E4tiles"), scope + "E4tiles") << "more than the identifier";
+  EXPECT_EQ(declared_name(scope + "E4tile_s"), scope + "E4tile_s") << "a suffix that is no number";
+  EXPECT_EQ(declared_name("_ZZ9"), "_ZZ9");
 }
 
 std::string repeated(const std::string& text, int times) {
@@ -118,6 +122,9 @@ TEST(KernelNames, NamesThatAreTooLongAreCutAtTheirTemplateArguments) {
   EXPECT_EQ(demangled(plain), repeated("x", 1100)) << "without arguments";
   EXPECT_EQ(demangled(plain + "v"), repeated("x", 1100));
   EXPECT_EQ(demangled("_Z" + repeated("9", 1100)), "_Z" + repeated("9", 1100)) << "a length without an end";
+  EXPECT_EQ(demangled(plain + "$9"), repeated("x", 1100)) << "no length";
+  EXPECT_EQ(demangled(plain + "1"), plain + "1") << "the length of nothing";
+  EXPECT_EQ(demangled("_Z1100$" + repeated("x", 1099)), "$" + repeated("x", 1099));
 
   const std::string text = ".visible .entry " + kernel(400) + "() { ret; }\n.visible .entry other() { ret; }\n";
   const Module module = parse_items(text);
@@ -133,6 +140,8 @@ TEST(KernelNames, TheTypesOfParametersAreTheLastBracket) {
   EXPECT_EQ(parameter_list("_Z1kIPFiiEEvT_"), "(int (*)(int))");
   EXPECT_EQ(parameter_list("_Z1kv"), "()");
   EXPECT_EQ(parameter_list("scale"), "");
+  EXPECT_EQ(parameter_list("_ZN2ns5tableE"), "") << "a variable";
+  EXPECT_EQ(parameter_list("_Z2a)"), "") << "a bracket of the identifier";
 }
 
 }  // namespace

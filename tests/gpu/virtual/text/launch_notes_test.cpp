@@ -1,4 +1,5 @@
 // Notes about launches that are legal and seldom meant.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,6 +44,39 @@ TEST(LaunchNotes, ArraysOfOtherElementsThanThePointerAreNamed) {
 TEST(LaunchNotes, ElementsOfTheirSizeAndKindHaveNoNote) {
   EXPECT_THAT(notes("_Z1k" + kTypes, {{0, DType::f32}, {1, DType::u32}, {2, DType::f64}, {3, DType::u64}}), IsEmpty());
   EXPECT_THAT(notes("_Z1k" + kTypes, {{4, DType::f32}, {5, DType::bf16}, {6, DType::i64}, {7, DType::i64}}), IsEmpty());
+}
+
+// Each type of 4 or 8 bytes, alone, and behind a parameter whose template arguments have a comma and brackets.
+TEST(LaunchNotes, EachTypeOfCIsNamedAsTheSourceHasIt) {
+  struct Case {
+    const char *mangled, *type, *pass;
+    DType right, wrong;
+  };
+  for (const Case& c :
+       {Case{"f", "float", "f32", DType::f32, DType::f64}, Case{"d", "double", "f64", DType::f64, DType::i64},
+        Case{"i", "int", "i32", DType::i32, DType::i64}, Case{"j", "unsigned int", "i32", DType::u32, DType::f32},
+        Case{"l", "long", "i64", DType::i64, DType::i32}, Case{"m", "unsigned long", "i64", DType::u64, DType::u32},
+        Case{"x", "long long", "i64", DType::i64, DType::f64},
+        Case{"y", "unsigned long long", "i64", DType::u64, DType::u16},
+        Case{"VKf", "float const volatile", "f32", DType::f32, DType::f16}}) {
+    const std::string alone = std::string("_Z1kP") + c.mangled;
+    const std::string behind = std::string("_Z1kPN2ns1fILi1ENS_1gIiEEEEP") + c.mangled;  // ns::f<1, ns::g<int> >*
+    for (const std::size_t at : {0, 1}) {
+      const std::string params = at == 0 ? ".param .u64 p0" : ".param .u64 p0, .param .u64 p1";
+      const Module module = parse_items(".visible .entry " + (at == 0 ? alone : behind) + "(" + params + ") { ret; }");
+      const Function& kernel = module.functions.front();
+      EXPECT_THAT(element_notes(module, kernel, {{at, c.right}}), IsEmpty()) << c.type;
+      EXPECT_THAT(element_notes(module, kernel, {{at, c.wrong}}),
+                  ElementsAre(fmt::format("argument {} has elements of {}, but the kernel takes {}*: pass {}", at,
+                                          name(c.wrong), c.type, c.pass)));
+    }
+  }
+}
+
+// An array is the value of such a parameter, not what a pointer points to.
+TEST(LaunchNotes, AParameterOfBytesHasNoNote) {
+  const Module module = parse_items(".visible .entry _Z1kPi(.param .align 8 .b8 p[8]) { ret; }");
+  EXPECT_THAT(element_notes(module, module.functions.front(), {{0, DType::f64}}), IsEmpty());
 }
 
 TEST(LaunchNotes, ANameWithoutTypesHasNoNote) {

@@ -24,7 +24,7 @@ TEST(Symbols, ARangeIsFoundByNumber) {
   EXPECT_EQ(index_of(table, "%r0"), 7);
   EXPECT_EQ(index_of(table, "%r4"), 11);
   EXPECT_EQ(index_of(table, "%r04"), 11);  // as in ptxas
-  for (const char* no : {"%r5", "%r", "%rd1", "%r99999999999", "r1", "%r1x"}) EXPECT_FALSE(table.find(no)) << no;
+  for (const char* no : {"%r5", "%r", "%rd1", "%r99999999999", "r1", "%r1x", "12"}) EXPECT_FALSE(table.find(no)) << no;
 }
 
 // Would catch a lookup that returns the range although a separate name is in a deeper scope, or vice versa.
@@ -67,6 +67,27 @@ TEST(Symbols, ARangeOfAPrefixWithDigitsIsNotFound) {
   EXPECT_FALSE(table.find("%q12"));
   table.declare_range("%q", 10, 20, 1, {});
   EXPECT_EQ(index_of(table, "%q12"), 22);
+}
+
+// Two names of nine letters with one hash, 3818615a. Would catch a lookup that compares hashes alone.
+TEST(Symbols, NamesOfOneHashAreToldApart) {
+  const std::string one = "%zolpdtsht", other = "%veagccbzu";
+  SymbolTable table;
+  table.declare(one, SymbolKind::reg, 1, {});
+  EXPECT_FALSE(table.find(other));
+  table.declare(other, SymbolKind::reg, 2, {});
+  EXPECT_EQ(index_of(table, one), 1);
+  EXPECT_EQ(index_of(table, other), 2);
+  // As the prefixes of names with digits, and of ranges.
+  const std::string one_7 = one + "7", other_7 = other + "7";
+  table.declare(one_7, SymbolKind::reg, 3, {});
+  EXPECT_FALSE(table.find(other_7));
+  table.declare(other_7, SymbolKind::reg, 4, {});
+  EXPECT_EQ(index_of(table, one_7), 3);
+  EXPECT_EQ(index_of(table, other_7), 4);
+  table.declare_range(one, 20, 9, 1, {});
+  EXPECT_EQ(index_of(table, one_7), 27);
+  EXPECT_EQ(index_of(table, other_7), 4);
 }
 
 // Compared with a stack of maps, with enough names to rebuild the chains.
