@@ -58,7 +58,7 @@ json::Value* part_of(json::Value& value, const Part& part) {
   return const_cast<json::Value*>(value.find(part.key));
 }
 
-// What a change of the path is called: "cache.page_size".
+// A path in the words of a change: "cache.page_size".
 std::string_view short_path(std::string_view path) {
   return path.substr(2);
 }
@@ -197,11 +197,12 @@ class FieldMaker {
     from.kind = Kind::word;
     from.path = kPreset;
     from.name = "preset";
-    from.meaning = "The model to start from; other fields override its values. custom: none.";
+    from.meaning =
+        "The model to start from; other fields override its values. A choice replaces all of them. custom: none.";
     for (const ModelPreset& p : model_presets()) from.words.push_back(p.model.name);
     from.words.emplace_back(kNoPreset);
     from.value = preset == nullptr ? std::string(no_name) : text_of(*preset);
-    from.given = preset != nullptr;
+    from.given = given != nullptr;
     std::ranges::move(fields_of(field.path, given, value), std::back_inserter(field.fields));
   }
 
@@ -281,10 +282,6 @@ const DraftField* find_in(const DraftField& field, std::string_view path) {
   return nullptr;
 }
 
-bool is_leaf(const DraftField& field) {
-  return field.kind == Kind::number || field.kind == Kind::flag || field.kind == Kind::word || field.kind == Kind::text;
-}
-
 // "cache.page_size: 16 -> 48"
 std::string words_of_set(const DraftField& field, std::string_view text) {
   return fmt::format("{}: {} -> {}", short_path(field.path), field.value, text);
@@ -300,7 +297,7 @@ bool ScenarioDraft::fits(const Scenario& scenario) {
   return items <= kMostItems;
 }
 
-ScenarioDraft::ScenarioDraft(const Scenario& scenario) : start_(scenario), document_(to_short_json(scenario)) {
+ScenarioDraft::ScenarioDraft(const Scenario& scenario) : start_(scenario), states_{{to_short_json(scenario), {}}} {
   KVSCOPE_ASSERT(fits(scenario));
   read();
 }
@@ -320,40 +317,39 @@ const DraftField& ScenarioDraft::field_at(std::string_view path) const {
 
 void ScenarioDraft::set(std::string_view path, std::string_view text) {
   const DraftField& field = field_at(path);
-  if (!is_leaf(field)) throw IndexError(fmt::format("{} has fields and no value of its own", path));
+  if (!field.is_value()) throw IndexError(fmt::format("{} has fields and no value of its own", path));
   if (text == field.value) return;
   if (text.empty() && !field.required && field.kind != Kind::text) return remove(path);
-  json::Value document = document_;
-  if (path == kPreset) {
-    json::Value model(text);
-    if (text == kNoPreset) {
-      Scenario custom = scenario();
-      custom.model.name = kNoPreset;
-      model = *to_json(custom).find("model");
-    }
-    document.set("model", std::move(model));
-  } else {
-    if (path.starts_with(kModel)) open_model(document, scenario());
+  json::Value after = document();
+  if (path != kPreset) {
+    if (path.starts_with(kModel)) open_model(after, scenario());
     const std::vector<Part> parts = parts_of(path);
-    holder_of(document, parts).set(parts.back().key, value_of(field, text));
+    holder_of(after, parts).set(parts.back().key, value_of(field, text));
+  } else if (text == kNoPreset) {  // everything that the preset implied stays
+    Scenario custom = scenario();
+    custom.model.name = kNoPreset;
+    after.set("model", *to_json(custom).find("model"));
+    if (custom.attention != AttentionConfig{}) after.set("attention", *to_json(custom).find("attention"));
+  } else {
+    after.set("model", text);
   }
-  change(words_of_set(field, text), std::move(document));
+  change(words_of_set(field, text), std::move(after));
 }
 
 void ScenarioDraft::remove(std::string_view path) {
   const DraftField& field = field_at(path);
-  if (!is_leaf(field) && field.kind != Kind::optional && field.kind != Kind::item) {
+  if (!field.is_value() && field.kind != Kind::optional && field.kind != Kind::item) {
     throw IndexError(fmt::format("{} cannot be removed", path));
   }
   if (!field.given) return;
-  json::Value document = document_;
+  json::Value after = document();
   if (path == kPreset) {
-    erase(document, {"model", 0});
+    erase(after, {"model", 0});
   } else {
     const std::vector<Part> parts = parts_of(path);
-    erase(holder_of(document, parts), parts.back());
+    erase(holder_of(after, parts), parts.back());
   }
-  change(fmt::format("{}: {}", short_path(path), is_leaf(field) ? "default" : "removed"), std::move(document));
+  change(fmt::format("{}: {}", short_path(path), field.is_value() ? "default" : "removed"), std::move(after));
 }
 
 void ScenarioDraft::add(std::string_view path) {
@@ -362,9 +358,9 @@ void ScenarioDraft::add(std::string_view path) {
     throw IndexError(fmt::format("{} is no list and no optional section", path));
   }
   if (field.kind == Kind::optional && field.given) return;
-  json::Value document = document_;
+  json::Value after = document();
   const std::vector<Part> parts = parts_of(path);
-  json::Value& holder = holder_of(document, parts);
+  json::Value& holder = holder_of(after, parts);
   if (field.kind == Kind::optional) {
     holder.set(parts.back().key, smallest_at(field));
   } else {
@@ -372,7 +368,7 @@ void ScenarioDraft::add(std::string_view path) {
     if (list == nullptr) list = &holder.set(parts.back().key, json::Array{});
     list->as_array()->emplace_back(smallest_at(field));
   }
-  change(fmt::format("{}: {}", short_path(path), field.kind == Kind::list ? "one more" : "added"), std::move(document));
+  change(fmt::format("{}: {}", short_path(path), field.kind == Kind::list ? "one more" : "added"), std::move(after));
 }
 
 void ScenarioDraft::replace(const Scenario& scenario, std::string words) {
@@ -387,39 +383,38 @@ void ScenarioDraft::mark_start() {
 
 void ScenarioDraft::change(std::string words, json::Value after) {
   close_sections(after);
-  if (after == document_) return;
-  changes_.resize(done_);
-  if (done_ == kMostChanges) changes_.erase(changes_.begin());
-  changes_.push_back({std::move(words), document_, after});
-  done_ = changes_.size();
-  document_ = std::move(after);
+  if (after == document()) return;
+  states_.resize(now_ + 1);
+  states_.push_back({std::move(after), std::move(words)});
+  if (states_.size() > kMostChanges + 1) states_.erase(states_.begin());
+  now_ = states_.size() - 1;
   read();
 }
 
 void ScenarioDraft::read() {
-  reading_ = read_document(document_);
+  reading_ = read_document(document());
   root_ = {};
   root_.path = "$";
-  root_.fields = FieldMaker::fields_of(root_.path, &document_, reading_.scenario);
+  root_.fields = FieldMaker::fields_of(root_.path, &document(), reading_.scenario);
 }
 
 std::optional<std::string> ScenarioDraft::undo_words() const {
-  return done_ == 0 ? std::nullopt : std::optional(changes_[done_ - 1].words);
+  return now_ == 0 ? std::nullopt : std::optional(states_[now_].words);
 }
 
 std::optional<std::string> ScenarioDraft::redo_words() const {
-  return done_ == changes_.size() ? std::nullopt : std::optional(changes_[done_].words);
+  return now_ + 1 == states_.size() ? std::nullopt : std::optional(states_[now_ + 1].words);
 }
 
 void ScenarioDraft::undo() {
-  if (done_ == 0) return;
-  document_ = changes_[--done_].before;
+  if (now_ == 0) return;
+  --now_;
   read();
 }
 
 void ScenarioDraft::redo() {
-  if (done_ == changes_.size()) return;
-  document_ = changes_[done_++].after;
+  if (now_ + 1 == states_.size()) return;
+  ++now_;
   read();
 }
 

@@ -26,7 +26,7 @@ namespace kvscope {
 struct DraftField {
   enum class Kind : std::uint8_t {
     section,   // has fields
-    optional,  // a section that is there or not: cache.quantization
+    optional,  // a section that may be absent: cache.quantization
     list,      // has items
     item,      // of a list; has fields
     number,
@@ -44,6 +44,10 @@ struct DraftField {
   bool given = false;              // it has a value of its own; an optional section: it is there
   bool required = false;           // it has no default
   std::vector<DraftField> fields;
+
+  [[nodiscard]] bool is_value() const {
+    return kind == Kind::number || kind == Kind::flag || kind == Kind::word || kind == Kind::text;
+  }
   friend bool operator==(const DraftField&, const DraftField&) = default;
 };
 
@@ -61,7 +65,8 @@ class ScenarioDraft {
   [[nodiscard]] const std::vector<Fault>& faults() const { return reading_.faults; }
   // What the fields describe; a field with a fault has its default.
   [[nodiscard]] const Scenario& scenario() const { return reading_.scenario; }
-  [[nodiscard]] bool changed() const;  // since the constructor or mark_start()
+  [[nodiscard]] const Scenario& start() const { return start_; }  // of the constructor or the last mark_start()
+  [[nodiscard]] bool changed() const;                             // it is not start()
 
   // Each is one change, or none if the draft already is so. IndexError: no field of a fitting kind has this path.
   void set(std::string_view path, std::string_view text);  // a number, flag, word or text; blank: its default
@@ -78,20 +83,20 @@ class ScenarioDraft {
   void redo();
 
  private:
-  struct Change {
-    std::string words;
-    json::Value before, after;  // the documents
+  struct State {
+    json::Value document;
+    std::string words;  // the change that led here; empty for the first one
   };
   [[nodiscard]] const DraftField& field_at(std::string_view path) const;
+  [[nodiscard]] const json::Value& document() const { return states_[now_].document; }
   void change(std::string words, json::Value after);
   void read();
 
   Scenario start_;
-  json::Value document_;
+  std::vector<State> states_;
+  std::size_t now_ = 0;  // later states can be redone
   DocumentReading reading_;
   DraftField root_;
-  std::vector<Change> changes_;
-  std::size_t done_ = 0;  // of changes_; the others can be redone
 };
 
 }  // namespace kvscope

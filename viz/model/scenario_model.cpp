@@ -11,15 +11,11 @@ namespace {
 
 using Kind = DraftField::Kind;
 
-bool is_leaf(const DraftField& field) {
-  return field.kind == Kind::number || field.kind == Kind::flag || field.kind == Kind::word || field.kind == Kind::text;
-}
-
 // An item of a list in one line: "prompt_tokens 9, generate_tokens 4".
 QString item_words(const DraftField& item) {
   QStringList words;
   for (const DraftField& field : item.fields) {
-    if (field.given && is_leaf(field)) words.push_back(QString::fromStdString(field.name + ' ' + field.value));
+    if (field.given && field.is_value()) words.push_back(QString::fromStdString(field.name + ' ' + field.value));
   }
   return words.join(QStringLiteral(", "));
 }
@@ -70,7 +66,7 @@ void ScenarioModel::add_nodes(const DraftField& field, int parent, int row) {
 
 // A view keeps its editor, its selection and what is expanded as long as the same fields are there.
 void ScenarioModel::refresh() {
-  const std::vector<Node> before = std::exchange(nodes_, {});
+  std::vector<Node> before = std::exchange(nodes_, {});
   add_nodes(draft_->root(), -1, 0);
   const auto same_path = [](const Node& a, const Node& b) { return a.path == b.path; };
   if (std::ranges::equal(before, nodes_, same_path)) {
@@ -79,7 +75,9 @@ void ScenarioModel::refresh() {
       Q_EMIT dataChanged(index_of_node(n.inner.front(), kField), index_of_node(n.inner.back(), kValue));
     }
   } else {
-    beginResetModel();
+    std::swap(before, nodes_);
+    beginResetModel();  // the paths of before can still be asked for
+    std::swap(before, nodes_);
     endResetModel();
   }
   Q_EMIT edited();
@@ -120,7 +118,7 @@ bool ScenarioModel::can_add(const QModelIndex& index) const {
 bool ScenarioModel::can_remove(const QModelIndex& index) const {
   const DraftField* f = field(index);
   if (f == nullptr || !f->given) return false;
-  return f->kind == Kind::optional || f->kind == Kind::item || (is_leaf(*f) && !f->required);
+  return f->kind == Kind::optional || f->kind == Kind::item || (f->is_value() && !f->required);
 }
 
 QModelIndex ScenarioModel::add(const QModelIndex& index) {
@@ -141,7 +139,9 @@ void ScenarioModel::remove(const QModelIndex& index) {
 
 bool ScenarioModel::setData(const QModelIndex& index, const QVariant& value, int role) {
   if (role != Qt::EditRole || !(flags(index) & Qt::ItemIsEditable)) return false;
-  draft_->set(std::string(field(index)->path), value.toString().trimmed().toStdString());
+  const bool text = field(index)->kind == Kind::text;
+  const QString typed = text ? value.toString() : value.toString().trimmed();
+  draft_->set(std::string(field(index)->path), typed.toStdString());
   refresh();
   return true;
 }
@@ -184,13 +184,17 @@ bool ScenarioModel::fault_inside(const DraftField& field) const {
 
 QString ScenarioModel::tool_tip(const DraftField& field) const {
   QStringList lines{faults_of(field), QString::fromStdString(field.meaning)};
-  if (!field.range.empty()) lines.push_back(tr("Legal: %1").arg(QString::fromStdString(field.range)));
-  if (is_leaf(field) && !field.given) lines.push_back(tr("This is the default."));
+  QStringList legal;
+  if (!field.range.empty()) legal.push_back(QString::fromStdString(field.range));
+  for (const std::string& word : field.words) legal.push_back(QString::fromStdString(word));
+  if (!legal.isEmpty()) lines.push_back(tr("Legal: %1").arg(legal.join(QStringLiteral(", "))));
+  if (field.is_value() && !field.given) lines.push_back(tr("This is the default."));
   lines.removeAll(QString());
   return lines.join(QLatin1Char('\n'));
 }
 
 QVariant ScenarioModel::data(const QModelIndex& index, int role) const {
+  if (role == kPathRole && index.isValid()) return QString::fromStdString(node(index).path);
   const DraftField* f = field(index);
   if (f == nullptr) return {};
   const QString value = QString::fromStdString(f->value);
@@ -205,13 +209,11 @@ QVariant ScenarioModel::data(const QModelIndex& index, int role) const {
     case Qt::ToolTipRole:
       return tool_tip(*f);
     case Qt::AccessibleTextRole:
-      return index.column() == kField   ? QString::fromStdString(f->name)
-             : is_leaf(*f) && !f->given ? tr("%1, the default").arg(value)
-                                        : data(index, Qt::DisplayRole).toString();
+      return index.column() == kField     ? QString::fromStdString(f->name)
+             : f->is_value() && !f->given ? tr("%1, the default").arg(value)
+                                          : data(index, Qt::DisplayRole).toString();
     case Qt::AccessibleDescriptionRole:
       return tool_tip(*f);
-    case kPathRole:
-      return QString::fromStdString(f->path);
     case kGivenRole:
       return f->given;
     case kFaultRole:
@@ -238,7 +240,7 @@ Qt::ItemFlags ScenarioModel::flags(const QModelIndex& index) const {
   const DraftField* f = field(index);
   if (f == nullptr) return Qt::NoItemFlags;
   const Qt::ItemFlags shown = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
-  return index.column() == kValue && is_leaf(*f) ? shown | Qt::ItemIsEditable : shown;
+  return index.column() == kValue && f->is_value() ? shown | Qt::ItemIsEditable : shown;
 }
 
 }  // namespace kvscope::viz

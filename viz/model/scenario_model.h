@@ -25,7 +25,7 @@ class ScenarioModel final : public QAbstractItemModel {
   Q_OBJECT
  public:
   enum Column { kField, kValue, kColumns };
-  static constexpr int kPathRole = Qt::UserRole;             // "$.cache.page_size"
+  static constexpr int kPathRole = Qt::UserRole;  // "$.cache.page_size"; also before the model is reset
   static constexpr int kGivenRole = Qt::UserRole + 1;        // bool: has a value of its own
   static constexpr int kFaultRole = Qt::UserRole + 2;        // its faults, one a line; empty: none
   static constexpr int kWordsRole = Qt::UserRole + 3;        // QStringList: the only legal values; empty: any

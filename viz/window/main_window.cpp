@@ -111,6 +111,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
 
 MainWindow::~MainWindow() {
   // Child widgets are destroyed after the members, so they must not refer to the document any more.
+  disconnect(scenario_panel_, nullptr, this, nullptr);  // an editor that is closed below changes nothing
   run_.reset();
   const std::unique_ptr<Document> last = std::move(document_);
   show_document();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <QtCore/QTimer>
@@ -137,6 +138,7 @@ class MainWindow final : public QMainWindow {
   void show_scenario(const LabEntry& lab, const NoteLink& place);
   void show_lab_panel();  // when the file that was opened belongs to a lab
   void follow_place(const NotePart& place, const QString& scenario);
+  void end_opening();
   void opened(const std::shared_ptr<const Run>& run, const QString& path);
   void open_failed(const QString& path, const QStringList& faults);
   void show_open_failed(const QString& path, const QStringList& faults);
@@ -147,6 +149,7 @@ class MainWindow final : public QMainWindow {
   void check_notes();
   void follow_note(const NotePart& link);
   [[nodiscard]] OpenWish wish_of_now() const;
+  [[nodiscard]] OpenWish wish_by_step() const;  // the same for another run, whose events have other numbers
   void ask_for_file();
   void ask_for_candidate();
   void open_pair(const QStringList& files);
@@ -158,9 +161,13 @@ class MainWindow final : public QMainWindow {
   void run_changed(const std::string& scenario);
   void show_changed();  // enables undo and redo, and marks the title while changes are not saved
   void restore_changes(const std::string& scenario);
-  void offer_changes(const QString& path, const std::string& scenario);
+  // Shows a message that leads back to them, at `place`; they are in the session as long as it is shown.
+  void offer_changes(const QString& path, const std::string& scenario, const OpenWish& place = {});
+  [[nodiscard]] static QString changes_topic(const QString& path);             // of that message
+  [[nodiscard]] std::vector<std::pair<QString, QString>> unsaved_now() const;  // as SessionPlace::changes
   void ask_where_to_save_scenario();
-  void save_scenario(const QString& path);
+  // `from`: the file that the scenario was opened from.
+  void save_scenario(Scenario scenario, const QString& from, const QString& path);
 
   // main_window_look.cpp
   void apply_theme();
@@ -189,6 +196,7 @@ class MainWindow final : public QMainWindow {
   QString lab_file_;                     // the results that the lab panel shows; empty: none
   QString failed_;                       // the file that failed to open, if no other is open: Reload tries it again
   std::optional<SessionPlace> offered_;  // the state offered for restoring, until the offer is accepted or dismissed
+  std::vector<std::pair<QString, std::string>> unsaved_;  // that were offered: a scenario's file, and its changed text
   std::shared_ptr<const std::vector<float>> file_utilization_;  // [steps] of the file's run, not of a changed one
   std::vector<Breakpoint> breakpoints_;                         // passed from document to document
   QString job_target_;

@@ -128,7 +128,8 @@ void MainWindow::connect_actions() {
   on(Do::open_candidate, [this] { ask_for_candidate(); });
   on(Do::reload, [this] {
     if (!lab_file_.isEmpty()) return open(lab_file_);
-    document_ ? load(document_->path(), wish_of_now()) : load(failed_, OpenWish(wish_));
+    if (!document_) return load(failed_, OpenWish(wish_));
+    load(document_->path(), scenario_panel_->shows_changed() ? wish_by_step() : wish_of_now());
   });
   on(Do::save_trace, [this] { ask_where_to_save(); });
   on(Do::export_picture, [this] {

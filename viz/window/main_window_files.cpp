@@ -52,6 +52,10 @@ void MainWindow::connect_files() {
   connect(scenario_panel_, &ScenarioPanel::run_wanted, this, &MainWindow::run_changed);
   connect(scenario_panel_, &ScenarioPanel::edited, this, &MainWindow::show_changed);
   connect(&loader_, &Loader::started, this, [this](const QString& path) {
+    // While a file opens, a change of the scenario before would take its place.
+    scenario_panel_->setEnabled(loader_.scenario().has_value());
+    if (!loader_.scenario()) scenario_panel_->show_not_run();
+    show_changed();
     load_bar_->start(loader_.scenario() ? tr("Running the changed scenario") : tr("Opening %1").arg(file_name(path)));
   });
   connect(&loader_, &Loader::progress, load_bar_, &BusyBar::progress);
@@ -61,7 +65,7 @@ void MainWindow::connect_files() {
   connect(&loader_, &Loader::cancelled, this, [this](const QString& path) {
     load_bar_->stop();
     gallery_timer_.start();
-    if (loader_.scenario()) scenario_panel_->show_not_run();
+    end_opening();
     statusBar()->showMessage(loader_.scenario() ? tr("The changed scenario was not run: cancelled")
                                                 : tr("%1 was not opened: cancelled").arg(file_name(path)));
   });
@@ -106,6 +110,7 @@ void MainWindow::open(const QString& path, const OpenWish& wish) {
 }
 
 void MainWindow::load(const QString& path, const OpenWish& wish) {
+  scenario_panel_->finish_editing();
   const bool opening = loader_.loading() && !loader_.stopping() && !loader_.scenario();
   if (opening && loader_.path() == path) return;  // a double click
   wish_ = wish;
@@ -159,8 +164,17 @@ void MainWindow::follow_place(const NotePart& place, const QString& scenario) {
   load(scenario, wish);
 }
 
+// The file was opened or not: the scenario can be changed again.
+void MainWindow::end_opening() {
+  scenario_panel_->setEnabled(true);
+  scenario_panel_->show_not_run();
+  if (wish_.changes) offer_changes(loader_.path(), *wish_.changes, wish_);  // until they are restored
+  show_changed();
+}
+
 void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& path) {
   load_bar_->stop();
+  scenario_panel_->setEnabled(true);
   messages_->dismiss(QStringLiteral("session"));
   messages_->dismiss(QStringLiteral("trace"));
   messages_->dismiss(QStringLiteral("write"));
@@ -233,10 +247,10 @@ void MainWindow::open_failed(const QString& path, const QStringList& faults) {
 
 void MainWindow::show_open_failed(const QString& path, const QStringList& faults) {
   load_bar_->stop();
-  const auto again = [this, path, wish = wish_, scenario = loader_.scenario()] {
-    scenario ? run_changed(*scenario) : load(path, wish);
+  const auto again = [this, path, wish = wish_, changed = loader_.scenario().has_value()] {
+    changed ? scenario_panel_->run() : load(path, wish);
   };
-  if (loader_.scenario()) scenario_panel_->show_not_run();
+  end_opening();
   messages_->show_message({QStringLiteral("open"),
                            true,
                            loader_.scenario() ? tr("The changed scenario could not be run")
@@ -263,11 +277,19 @@ void MainWindow::apply(const OpenWish& wish) {
   if (wish.flow) document_->attention().restore(*wish.flow, wish.flow_tiles);
   if (wish.place) follow_note({tr("place").toStdString(), wish.place});
   if (!wish.changes) return;
+  messages_->dismiss(changes_topic(document_->path()));
   restore_changes(*wish.changes);
-  if (loader_.loading() && wish.position) {  // it is one of the changed run
+  if (!loader_.loading()) return;
+  // What is asked for is of the changed run, which comes next.
+  if (wish.position) {
     wish_.step.reset();
     wish_.position = wish.position;
   }
+  wish_.tile = wish.tile;
+  wish_.recorded_tile = wish.recorded_tile;
+  wish_.tile_event = wish.tile_event;
+  wish_.flow = wish.flow;
+  wish_.flow_tiles = wish.flow_tiles;
 }
 
 // A tile of the trace is chosen when the tile view is shown, a tile on demand before that: it is staged only once.
@@ -319,14 +341,28 @@ OpenWish MainWindow::wish_of_now() const {
     wish.flow = document_->attention().request();
     wish.flow_tiles = document_->attention().tiles_before_end();
   }
-  if (document_->tile() == nullptr) return wish;
+  if (document_->tile() == nullptr) {  // it may be on its way
+    if (view_ == View::tile) wish.tile = document_->tile_request();
+    return wish;
+  }
   wish.tile = document_->tile_request();
   if (const auto recorded = document_->recorded_tile()) wish.recorded_tile = static_cast<std::int64_t>(*recorded);
   wish.tile_event = document_->tile_now().event;
   return wish;
 }
 
+OpenWish MainWindow::wish_by_step() const {
+  OpenWish wish = wish_of_now();
+  wish.step = document_->cursor().state().step;
+  return wish;
+}
+
 void MainWindow::close_document() {
+  scenario_panel_->finish_editing();
+  if (loader_.loading() && loader_.scenario()) {  // of the document that is closed
+    loader_.cancel();
+  }
+  if (loader_.scenario()) messages_->dismiss(QStringLiteral("open"));
   const std::string changes = scenario_panel_->changed_text();
   const QString path = document_ ? document_->path() : QString();
   const std::unique_ptr<Document> last = std::move(document_);

@@ -79,6 +79,11 @@ bool is_key_of(const Actions& actions, const QKeyEvent& key) {
   });
 }
 
+bool undoes(const QKeyEvent& key) {
+  const QKeySequence pressed(key.keyCombination());
+  return keys_of(entry(Do::undo)).contains(pressed) || keys_of(entry(Do::redo)).contains(pressed);
+}
+
 }  // namespace
 
 void MainWindow::apply_theme() {
@@ -164,11 +169,8 @@ void MainWindow::offer_to_restore() {
   session_timer_.setSingleShot(true);
   session_timer_.setInterval(kKeepAfter);
   connect(&session_timer_, &QTimer::timeout, this, &MainWindow::keep_session);
-  const bool changes_left = session_.ours() && !session_.place().changes.isEmpty();
-  if (!session_.ended_badly() && !changes_left) return;
-  offered_ = session_.place();
-  const SessionPlace place = *offered_;
-  const auto restore = [this, place] {
+  const SessionPlace place = session_.place();
+  const auto wish_of_place = [&place] {
     OpenWish wish;
     wish.position = place.position;
     wish.view = place.view;
@@ -180,14 +182,21 @@ void MainWindow::offer_to_restore() {
     wish.flow_tiles = place.flow_tiles;
     if (!place.candidate.isEmpty()) wish.candidate = place.candidate;
     wish.breakpoints = place.breakpoints;
-    if (!place.changes.isEmpty()) wish.changes = place.changes.toStdString();
-    open(place.path, wish);
+    return wish;
   };
+  bool changes_of_place = false;
+  if (session_.ours()) {
+    for (const auto& [path, scenario] : place.changes) {
+      offer_changes(path, scenario.toStdString(), path == place.path ? wish_of_place() : OpenWish());
+      changes_of_place |= path == place.path;
+    }
+  }
+  if (!session_.ended_badly() || changes_of_place) return;
+  offered_ = place;
+  const auto restore = [this, path = place.path, wish = wish_of_place()] { open(path, wish); };
   messages_->show_message({QStringLiteral("session"),
                            false,
-                           session_.ended_badly()
-                               ? tr("kvscope-viewer did not exit normally last time. %1 was open.").arg(place.path)
-                               : tr("The changes of %1 were not saved last time.").arg(place.path),
+                           tr("kvscope-viewer did not exit normally last time. %1 was open.").arg(place.path),
                            {},
                            {{tr("Restore"), restore}}});
 }
@@ -195,7 +204,7 @@ void MainWindow::offer_to_restore() {
 SessionPlace MainWindow::place_now() const {
   SessionPlace place;
   // While the offer is open, the session keeps the offered state, so that it survives another crash.
-  if (!document_ && offered_ && messages_->showing(QStringLiteral("session"))) return *offered_;
+  if (!document_ && offered_ && messages_->showing(QStringLiteral("session"))) place = *offered_;
   if (document_) {
     const OpenWish wish = wish_of_now();
     place.path = document_->path();
@@ -207,10 +216,10 @@ SessionPlace MainWindow::place_now() const {
     place.flow = wish.flow;
     place.flow_tiles = wish.flow_tiles;
     place.candidate = wish.candidate.value_or(QString());
-    place.changes = QString::fromStdString(scenario_panel_->changed_text());
   }
-  place.view = view_;
-  place.breakpoints = breakpoints_;
+  place.changes = unsaved_now();
+  if (document_ || place.path.isEmpty()) place.view = view_;
+  if (document_ || place.path.isEmpty()) place.breakpoints = breakpoints_;
   return place;
 }
 
@@ -243,6 +252,7 @@ bool MainWindow::event(QEvent* event) {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   present(false);
+  scenario_panel_->finish_editing();
   loader_.cancel();
   job_.cancel();
   gallery_timer_.stop();
@@ -277,8 +287,8 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
       event->accept();
       return true;
     }
-    // The window's keys of this kind work in text fields, too.
-    if (is_letter_with_ctrl(*key) && is_key_of(actions_, *key)) {
+    // The window's keys of this kind work in text fields, too, except those that undo what is typed.
+    if (is_letter_with_ctrl(*key) && is_key_of(actions_, *key) && !undoes(*key)) {
       event->ignore();
       return true;
     }

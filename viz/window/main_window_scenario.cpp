@@ -17,19 +17,17 @@
 
 namespace kvscope::viz {
 
-// The same step in the other run; events have other numbers there.
 void MainWindow::run_changed(const std::string& scenario) {
-  wish_ = wish_of_now();
-  wish_.position.reset();
-  wish_.step = document_->cursor().state().step;
+  wish_ = wish_by_step();
   messages_->dismiss(QStringLiteral("open"));
   loader_.open(document_->path(), scenario);
 }
 
 void MainWindow::show_changed() {
   const ScenarioDraft* draft = scenario_panel_->model().draft();
-  const auto show = [this](Do id, const std::optional<std::string>& words) {
-    actions_.set_reason(id, words ? QString() : tr("nothing was changed"));
+  const bool opening = !scenario_panel_->isEnabled();
+  const auto show = [this, opening](Do id, const std::optional<std::string>& words) {
+    actions_.set_reason(id, opening ? tr("a file is being opened") : words ? QString() : tr("nothing was changed"));
     if (words)
       actions_[id]->setStatusTip(QStringLiteral("%1: %2").arg(tip_of(entry(id)), QString::fromStdString(*words)));
   };
@@ -47,58 +45,85 @@ void MainWindow::restore_changes(const std::string& scenario) {
     scenario_panel_->restore(scenario);
   } catch (...) {
     messages_->show_message(
-        {QStringLiteral("changes"), true, tr("The changes could not be restored"), current_fault_lines(), {}});
+        {QStringLiteral("write"), true, tr("The changes could not be restored"), current_fault_lines(), {}});
   }
 }
 
-// Another file was opened, or none: the changes are one click away.
-void MainWindow::offer_changes(const QString& path, const std::string& scenario) {
-  const auto restore = [this, path, scenario] {
-    OpenWish wish;
-    wish.changes = scenario;
-    open(path, wish);
-  };
-  messages_->show_message({QStringLiteral("changes"),
+QString MainWindow::changes_topic(const QString& path) {
+  return QStringLiteral("changes of %1").arg(path);
+}
+
+void MainWindow::offer_changes(const QString& path, const std::string& scenario, const OpenWish& place) {
+  std::erase_if(unsaved_, [&path](const auto& unsaved) { return unsaved.first == path; });
+  unsaved_.emplace_back(path, scenario);
+  OpenWish wish = place;
+  wish.changes = scenario;
+  messages_->show_message({changes_topic(path),
                            false,
                            tr("The changes of %1 were not saved").arg(file_name(path)),
                            {},
-                           {{tr("Open it with the changes"), restore}}});
+                           {{tr("Open it with the changes"), [this, path, wish] { open(path, wish); }}}});
 }
 
+std::vector<std::pair<QString, QString>> MainWindow::unsaved_now() const {
+  std::vector<std::pair<QString, QString>> unsaved;
+  const auto add = [&unsaved](const QString& path, const std::string& scenario) {
+    unsaved.emplace_back(path, QString::fromStdString(scenario));
+  };
+  if (document_ && !scenario_panel_->changed_text().empty()) add(document_->path(), scenario_panel_->changed_text());
+  if (loader_.loading() && wish_.changes) add(loader_.path(), *wish_.changes);
+  for (const auto& [path, scenario] : unsaved_) {
+    if (messages_->showing(changes_topic(path))) add(path, scenario);
+  }
+  return unsaved;
+}
+
+// What is saved is the scenario of now: another file may open while the dialog is shown.
 void MainWindow::ask_where_to_save_scenario() {
-  QFileDialog* dialog = make_file_dialog(this, tr("Save the scenario as"), document_->path());
+  scenario_panel_->finish_editing();
+  const ScenarioDraft& draft = *scenario_panel_->model().draft();
+  if (!draft.faults().empty()) return;  // of what was just typed; the panel shows them
+  const QString from = document_->path();
+  QFileDialog* dialog = make_file_dialog(this, tr("Save the scenario as"), from);
   dialog->setAcceptMode(QFileDialog::AcceptSave);
   dialog->setNameFilter(tr("Scenarios (*.json)"));
   dialog->setDefaultSuffix(QStringLiteral("json"));
-  dialog->selectFile(QFileInfo(document_->path()).completeBaseName() + QStringLiteral(".json"));
-  connect(dialog, &QFileDialog::fileSelected, this, &MainWindow::save_scenario);
+  dialog->selectFile(QFileInfo(from).completeBaseName() + QStringLiteral(".json"));
+  connect(dialog, &QFileDialog::fileSelected, this,
+          [this, from, scenario = draft.scenario()](const QString& path) { save_scenario(scenario, from, path); });
   dialog->open();
 }
 
 // The saved file is open from then on. A file of requests is named from its folder.
-void MainWindow::save_scenario(const QString& path) {
+void MainWindow::save_scenario(Scenario scenario, const QString& from, const QString& path) {
   messages_->dismiss(QStringLiteral("write"));
+  const ScenarioDraft* draft = scenario_panel_->model().draft();
+  const bool still_here = document_ && document_->path() == from && draft != nullptr && draft->faults().empty() &&
+                          draft->scenario() == scenario;
   const auto folder_of = [](const QString& file) {
     return std::filesystem::absolute(std::filesystem::path(file.toStdString())).parent_path();
   };
-  Scenario scenario = scenario_panel_->model().draft()->scenario();
   try {
     if (auto& requests = scenario.requests.file; requests && std::filesystem::path(requests->path).is_relative()) {
-      requests->path = (folder_of(document_->path()) / requests->path).lexically_proximate(folder_of(path)).string();
+      requests->path = (folder_of(from) / requests->path).lexically_proximate(folder_of(path)).string();
     }
     write_file_atomically(std::filesystem::path(path.toStdString()), json::dump(to_short_json(scenario)) + "\n");
   } catch (...) {
-    return messages_->show_message({QStringLiteral("write"),
-                                    true,
-                                    tr("%1 could not be written").arg(file_name(path)),
-                                    current_fault_lines(),
-                                    {{tr("Try again"), [this, path] { save_scenario(path); }}}});
+    return messages_->show_message(
+        {QStringLiteral("write"),
+         true,
+         tr("%1 could not be written").arg(file_name(path)),
+         current_fault_lines(),
+         {{tr("Try again"), [this, scenario, from, path] { save_scenario(scenario, from, path); }}}});
   }
   statusBar()->showMessage(tr("written: %1").arg(QDir::toNativeSeparators(path)));
-  file_utilization_ = std::make_shared<const std::vector<float>>(run_->timeline()[Series::utilization]);
-  document_->set_compared(nullptr);
+  if (!still_here) return;
+  if (scenario_panel_->shows_changed()) {
+    file_utilization_ = std::make_shared<const std::vector<float>>(run_->timeline()[Series::utilization]);
+    document_->set_compared(nullptr);
+  }
   scenario_panel_->saved();
-  if (path != document_->path()) load(path, wish_of_now());
+  if (path != from) load(path, wish_by_step());
 }
 
 }  // namespace kvscope::viz

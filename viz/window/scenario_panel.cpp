@@ -1,12 +1,15 @@
 #include "viz/window/scenario_panel.h"
 
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include <QtCore/QUrl>
 #include <QtGui/QAction>
+#include <QtWidgets/QComboBox>
 #include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QHeaderView>
+#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QSplitter>
 #include <QtWidgets/QTextBrowser>
 #include <QtWidgets/QToolButton>
@@ -23,7 +26,6 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr qsizetype kMostFaults = 5;  // listed at a time
 constexpr const char* kOpenAtFirst[] = {"$.cache", "$.requests", "$.scheduler"};
 constexpr int kTreeShare = 3, kWordsShare = 2;  // of the panel's height
 
@@ -110,6 +112,8 @@ ScenarioPanel::ScenarioPanel(const Actions& actions, QWidget* parent) : QWidget(
     tree_->setCurrentIndex(model_.index_of(path));
   });
   connect(run_, &QToolButton::clicked, this, &ScenarioPanel::run);
+  connect(&model_, &QAbstractItemModel::modelAboutToBeReset, this, &ScenarioPanel::keep_place);
+  connect(&model_, &QAbstractItemModel::modelReset, this, &ScenarioPanel::restore_place);
   connect(words_, &QTextBrowser::anchorClicked, this, &ScenarioPanel::follow);
   close();
 }
@@ -174,7 +178,7 @@ void ScenarioPanel::open(const Facts& facts, const QString& path, const RunNumbe
   showing_ = Showing::file;
   if (!facts.scenario || !ScenarioDraft::fits(*facts.scenario)) {
     why_none_ = !facts.scenario
-                    ? tr("This file has no scenario, only its events: record it with the scenario in its meta.")
+                    ? tr("This file has no scenario to change.")
                     : tr("The scenario lists more than %1 requests and spans: change its file, then press Ctrl+R.")
                           .arg(number_text(ScenarioDraft::kMostItems));
     return model_.set_scenario(std::nullopt);
@@ -190,11 +194,13 @@ void ScenarioPanel::open(const Facts& facts, const QString& path, const RunNumbe
 
 void ScenarioPanel::show_changed(const RunNumbers& numbers) {
   now_ = numbers;
+  if (!changed()) of_file_ = numbers;  // it was saved while it ran
   showing_ = changed() ? Showing::changed : Showing::file;
   show_words();
 }
 
 void ScenarioPanel::show_not_run() {
+  if (showing_ != Showing::running) return;
   showing_ = Showing::not_run;
   show_words();
 }
@@ -205,9 +211,19 @@ void ScenarioPanel::restore(const std::string& text) {
 }
 
 void ScenarioPanel::saved() {
-  of_file_ = now_;
-  showing_ = Showing::file;
+  if (showing_ == Showing::changed) {
+    of_file_ = now_;
+    showing_ = Showing::file;
+  }
   model_.mark_start();
+}
+
+void ScenarioPanel::finish_editing() {
+  for (QWidget* editor : tree_->viewport()->findChildren<QWidget*>(Qt::FindDirectChildrenOnly)) {
+    if (qobject_cast<QLineEdit*>(editor) == nullptr && qobject_cast<QComboBox*>(editor) == nullptr) continue;
+    Q_EMIT delegate_->commitData(editor);
+    Q_EMIT delegate_->closeEditor(editor);
+  }
 }
 
 bool ScenarioPanel::changed() const {
@@ -219,7 +235,9 @@ bool ScenarioPanel::shows_changed() const {
 }
 
 std::string ScenarioPanel::changed_text() const {
-  return changed() && last_runnable_ ? json::dump(to_short_json(*last_runnable_)) + "\n" : std::string();
+  const ScenarioDraft* draft = model_.draft();
+  const bool other = draft != nullptr && last_runnable_ && *last_runnable_ != draft->start();
+  return other ? json::dump(to_short_json(*last_runnable_)) + "\n" : std::string();
 }
 
 void ScenarioPanel::follow_draft() {
@@ -256,10 +274,6 @@ QString ScenarioPanel::draft_html() const {
   const ScenarioDraft& draft = *model_.draft();
   QString html;
   for (const Fault& fault : draft.faults()) {
-    if (&fault - draft.faults().data() == kMostFaults) {
-      html += tr("<p>and %1 more</p>").arg(std::ssize(draft.faults()) - kMostFaults);
-      break;
-    }
     const QString where = QString::fromStdString(fault.where);
     html += QStringLiteral("<p><a href='field:%1'>%2</a>: %3</p>")
                 .arg(QString::fromUtf8(QUrl::toPercentEncoding(where)), where.mid(2).toHtmlEscaped(),
@@ -279,6 +293,29 @@ QString ScenarioPanel::draft_html() const {
       return tr("<p>Double-click a value to change it. Values in gray are defaults.</p>") +
              numbers_html(std::nullopt, *now_);
   }
+}
+
+// A list with another item is a new tree for the view, which would collapse it.
+void ScenarioPanel::keep_place() {
+  open_paths_.clear();
+  const std::function<void(const QModelIndex&)> keep = [&](const QModelIndex& around) {
+    for (int row = 0; row < model_.rowCount(around); ++row) {
+      const QModelIndex index = model_.index(row, ScenarioModel::kField, around);
+      if (!tree_->isExpanded(index)) continue;
+      open_paths_.push_back(index.data(ScenarioModel::kPathRole).toString());
+      keep(index);
+    }
+  };
+  keep({});
+  current_path_ = tree_->currentIndex().data(ScenarioModel::kPathRole).toString();
+}
+
+void ScenarioPanel::restore_place() {
+  for (const QString& path : open_paths_) {
+    const QModelIndex index = model_.index_of(path);
+    if (index.data(ScenarioModel::kPathRole).toString() == path) tree_->expand(index);
+  }
+  if (!current_path_.isEmpty()) tree_->setCurrentIndex(model_.index_of(current_path_, ScenarioModel::kValue));
 }
 
 void ScenarioPanel::show_words() {

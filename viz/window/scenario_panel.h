@@ -1,4 +1,4 @@
-// The scenario of the open run, field by field: a change that can run is run at once, and the numbers of its run stand
+// The scenario of the open run, field by field: a change that can run is run at once, and the numbers of its run are
 // beside those of the file's. A change that cannot run shows why, and the run before it stays.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <string>
 
 #include <QtCore/QString>
+#include <QtCore/QStringList>
 #include <QtWidgets/QWidget>
 
 #include "viz/model/scenario_model.h"
@@ -13,7 +14,6 @@
 #include "viz/playback/run_numbers.h"
 #include "viz/view/theme.h"
 
-class QLabel;
 class QTextBrowser;
 class QToolButton;
 class QTreeView;
@@ -38,15 +38,18 @@ class ScenarioPanel final : public QWidget {
   void open(const Facts& facts, const QString& path, const RunNumbers& numbers);
   // The run of the changed scenario.
   void show_changed(const RunNumbers& numbers);
-  void show_not_run();  // it was cancelled or failed
+  void show_not_run();  // the run that was wanted, if one was: it was cancelled, it failed, or another file was opened
+  void run();           // what the draft describes, if that can run
+  // Takes what is being typed into a field as its value.
+  void finish_editing();
   // A scenario as text in place of the draft's: one change, which is run. Faults: InputError.
   void restore(const std::string& text);
-  void saved();  // the draft is what a file has
+  void saved();  // a file has what the draft describes
 
   [[nodiscard]] ScenarioModel& model() { return model_; }
   [[nodiscard]] bool changed() const;        // and not saved
   [[nodiscard]] bool shows_changed() const;  // the run that is shown is of a changed scenario
-  // The last changed scenario that can run, as text; empty: it is not changed.
+  // The last scenario of the draft that can run, as text; empty: it is that of the file.
   [[nodiscard]] std::string changed_text() const;
   void set_theme(const Theme& theme, double font_scale);
 
@@ -57,7 +60,8 @@ class ScenarioPanel final : public QWidget {
  private:
   void build(const Actions& actions);
   void follow_draft();
-  void run();
+  void keep_place();
+  void restore_place();
   void show_words();
   void update_buttons();
   void follow(const QUrl& link);
@@ -68,6 +72,8 @@ class ScenarioPanel final : public QWidget {
   QString path_, why_none_;
   std::optional<Scenario> last_runnable_, asked_;  // of the draft; the last one that was run
   std::optional<RunNumbers> of_file_, now_;
+  QStringList open_paths_;  // what is expanded, and the current field, while the model is reset
+  QString current_path_;
   enum class Showing : std::uint8_t { file, running, changed, not_run };
   Showing showing_ = Showing::file;
   const Theme* theme_ = &theme(ThemeKind::dark);

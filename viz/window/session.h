@@ -7,6 +7,8 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <QtCore/QByteArray>
 #include <QtCore/QLockFile>
@@ -44,8 +46,8 @@ struct SessionPlace {
   std::optional<FlowRequest> flow;            // of the attention view, without its step; nothing: another view
   std::optional<std::int64_t> flow_tiles;     // tiles of the flow that have been added; nothing: all
   QString candidate;                          // file that is compared with the golden; empty: none
-  QString changes;                            // the changed scenario as text; empty: it is the file's
   std::vector<Breakpoint> breakpoints;
+  std::vector<std::pair<QString, QString>> changes;  // that are not saved: a scenario's file, and its changed text
   friend bool operator==(const SessionPlace&, const SessionPlace&) = default;
 };
 

@@ -33,8 +33,8 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::close, Group::file, SAY("&Close"), "Ctrl+W", SAY("Close the file and show the start page")},
     {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Quit the program")},
 
-    {Do::undo, Group::edit, SAY("&Undo"), "Ctrl+Z", SAY("Take back the last change of the scenario"), Icon::undo},
-    {Do::redo, Group::edit, SAY("&Redo"), "Ctrl+Shift+Z Ctrl+Y", SAY("Make the change again that was taken back"),
+    {Do::undo, Group::edit, SAY("&Undo"), "Ctrl+Z", SAY("Undo the last change of the scenario"), Icon::undo},
+    {Do::redo, Group::edit, SAY("&Redo"), "Ctrl+Shift+Z Ctrl+Y", SAY("Redo the change of the scenario that was undone"),
      Icon::redo},
 
     {Do::play, Group::run, SAY("&Play"), "Space", SAY("Play and pause"), Icon::play},

@@ -46,10 +46,6 @@ std::vector<DraftField> all_fields(const ScenarioDraft& draft) {
   return all;
 }
 
-bool is_leaf(const DraftField& field) {
-  return field.kind == Kind::number || field.kind == Kind::flag || field.kind == Kind::word || field.kind == Kind::text;
-}
-
 std::string value_at(const ScenarioDraft& draft, const std::string& path) {
   const DraftField* field = draft.find(path);
   return field == nullptr ? "no field" : field->value;
@@ -162,8 +158,36 @@ TEST(ScenarioDraft, APresetIsChosenAndItsFieldsAreChanged) {
   EXPECT_EQ(draft.scenario().model.name, "custom");
   EXPECT_EQ(draft.scenario().model.head_size, 256);
   EXPECT_EQ(value_at(draft, "$.model.preset"), "custom");
+  EXPECT_TRUE(draft.find("$.model.preset")->given);
+  EXPECT_EQ(draft.scenario().attention.soft_cap, 50.0) << "what the preset implied stays";
   draft.set("$.model.preset", "tiny");
-  EXPECT_FALSE(draft.changed());
+  draft.remove("$.attention.soft_cap");
+  draft.remove("$.attention.scale");
+  EXPECT_EQ(draft.scenario(), parsed(R"("seed": 2, "attention": {"mask": "causal"})"));
+}
+
+TEST(ScenarioDraft, NoneAndBlanksAreValuesOnlyWhereTheyMeanSomething) {
+  ScenarioDraft draft(parsed(R"("name": "a", "cache": {"blocks": 8})"));
+  draft.set("$.cache.blocks", "none");
+  EXPECT_THAT(draft.faults(),
+              ElementsAre(Fault{"$.cache.blocks", "the string \"none\" instead of an integer in [1, 2147483646]"}));
+  draft.undo();
+  draft.set("$.name", "");
+  EXPECT_EQ(value_at(draft, "$.name"), "");
+  EXPECT_TRUE(draft.find("$.name")->given);
+  draft.set("$.attention.scale", "0.5");
+  draft.set("$.attention.scale", "none");
+  EXPECT_EQ(draft.scenario().attention.scale, std::nullopt);
+}
+
+// Also when nothing of it is left: a scenario without requests is a fault at its place.
+TEST(ScenarioDraft, TheRequestsStay) {
+  ScenarioDraft draft(parsed(R"("seed": 2)"));
+  draft.remove("$.requests.list[0]");
+  draft.set("$.seed", "3");
+  for (const Fault& fault : draft.faults()) EXPECT_THAT(fault.message, testing::Not(testing::HasSubstr("missing")));
+  draft.add("$.requests.list");
+  EXPECT_THAT(draft.faults(), IsEmpty());
 }
 
 // The model of the default is a preset, too: a field of it does not turn it into a custom one.
@@ -236,6 +260,11 @@ TEST(ScenarioDraft, NamesWhatIsUndone) {
   EXPECT_EQ(draft.redo_words(), std::nullopt) << "a change drops what could be redone";
   draft.redo();  // nothing
   EXPECT_EQ(value_at(draft, "$.seed"), "3");
+  draft.undo();
+  EXPECT_EQ(value_at(draft, "$.seed"), "2");
+  EXPECT_EQ(value_at(draft, "$.cache.page_size"), "32");
+  draft.undo();
+  EXPECT_FALSE(draft.changed());
 }
 
 TEST(ScenarioDraft, AnotherScenarioInItsPlaceIsOneChange) {
@@ -312,7 +341,7 @@ TEST(ScenarioDraft, AnyChangesCanBeUndone) {
 TEST(ScenarioDraft, EveryWordOfEveryFieldIsLegal) {
   int words = 0;
   for (const DraftField& field : all_fields(ScenarioDraft(full_scenario()))) {
-    if (!is_leaf(field)) continue;
+    if (!field.is_value()) continue;
     for (const std::string& word : field.words) {
       ScenarioDraft draft(full_scenario());
       draft.set(field.path, word);

@@ -63,6 +63,8 @@ TEST(ScenarioModel, ShowsValuesAndDefaults) {
   EXPECT_EQ(f.text("$.cache.blocks", Qt::AccessibleTextRole), "64, the default");
   EXPECT_THAT(f.text("$.cache.blocks", Qt::ToolTipRole),
               AllOf(HasSubstr("Blocks of the pool"), HasSubstr("Legal: [1, 2147483646]"), HasSubstr("the default")));
+  EXPECT_THAT(f.text("$.cache.kind", Qt::ToolTipRole), HasSubstr("Legal: paged, continuous"));
+  EXPECT_THAT(f.text("$.attention.scale", Qt::ToolTipRole), HasSubstr("Legal: (0, 1000000], none"));
   EXPECT_EQ(f.text("$.cache.quantization"), "none");
   EXPECT_EQ(f.text("$.requests.list"), "1");
   EXPECT_EQ(f.text("$.requests.list[0]"), "prompt_tokens 9");
@@ -81,6 +83,8 @@ TEST(ScenarioModel, OnlyValuesAreEditable) {
   EXPECT_FALSE(f.model.setData(f.at("$.cache.blocks"), QStringLiteral("1"), Qt::DisplayRole));
   EXPECT_TRUE(f.model.setData(f.at("$.cache.blocks"), QStringLiteral(" 8 ")));
   EXPECT_EQ(f.text("$.cache.blocks"), "8");
+  f.model.setData(f.at("$.description"), QStringLiteral(" two\nlines "));
+  EXPECT_EQ(f.model.draft()->scenario().description, " two\nlines ") << "text is kept as it is typed";
 }
 
 // A view keeps its place when values change; new fields reset the model.

@@ -15,8 +15,7 @@
 #include <QtWidgets/QTextBrowser>
 #include <QtWidgets/QTreeView>
 
-#include "tests/viz/window/window_support.h"
-#include "viz/window/scenario_panel.h"
+#include "tests/viz/window/scenario_window.h"
 
 namespace kvscope::viz::scenario_test {
 namespace {
@@ -29,41 +28,7 @@ using testing_support::made_up;
 using testing_support::path_of;
 using testing_support::wait_until;
 
-class ScenarioTest : public testing_support::WindowTest {
- protected:
-  [[nodiscard]] ScenarioPanel& panel() const { return *window->findChild<ScenarioPanel*>(); }
-  [[nodiscard]] QTreeView& tree() const { return *panel().findChild<QTreeView*>(); }
-  [[nodiscard]] ScenarioModel& model() const { return panel().model(); }
-  [[nodiscard]] std::string words() const { return panel().findChild<QTextBrowser*>()->toPlainText().toStdString(); }
-  [[nodiscard]] QAction& action(Do id) const { return *window->actions()[id]; }
-  [[nodiscard]] QModelIndex field(const char* path) const {
-    return model().index_of(QString::fromLatin1(path), ScenarioModel::kValue);
-  }
-  [[nodiscard]] std::string value(const char* path) const { return field(path).data().toString().toStdString(); }
-  [[nodiscard]] std::int64_t page_size() const { return document().run().facts().page_size; }
-  [[nodiscard]] Scenario shown() const { return *document().run().facts().scenario; }
-  // All messages: titles and lines.
-  [[nodiscard]] QString message() const {
-    QStringList texts;
-    for (const char* topic : {"open", "write", "changes", "session"}) {
-      if (!window->messages().showing(QString::fromLatin1(topic))) continue;
-      texts += window->messages().lines(QString::fromLatin1(topic));
-      for (const QLabel* label : window->messages().findChildren<QLabel*>()) texts += label->text();
-    }
-    return texts.join(QLatin1Char('\n'));
-  }
-
-  void set(const char* path, const char* text) { model().setData(field(path), QString::fromLatin1(text)); }
-  [[nodiscard]] bool ran() const {  // no run is awaited
-    return wait_until([&] { return words().find("Running the changed scenario") == std::string::npos; });
-  }
-  // What is drawn of a field: its row, while the tree shows it.
-  void show_panel() {
-    action(Do::show_scenario).trigger();
-    ASSERT_TRUE(tree().isVisible());
-    tree().expandAll();
-  }
-};
+using ScenarioTest = testing_support::ScenarioTest;
 
 // --- running ---------------------------------------------------------------------------------------------------------
 
@@ -266,116 +231,49 @@ TEST_F(ScenarioTest, TheTreeKeepsItsPlace) {
   EXPECT_TRUE(tree().isExpanded(field("$.tile").siblingAtColumn(0)));
 }
 
-// --- files -----------------------------------------------------------------------------------------------------------
-
-TEST_F(ScenarioTest, IsSavedShortAndOpenFromThere) {
+TEST_F(ScenarioTest, TheTreeStaysOpenWhenAnItemComesAndGoes) {
   ASSERT_TRUE(open(path_of("preemption")));
-  set("$.cache.page_size", "8");
-  ASSERT_TRUE(ran());
-  document().seek_step(StepIdx{5});
-  const QString path = folder.filePath(QStringLiteral("mine.json"));
-  action(Do::save_scenario).trigger();
-  auto* dialog = window->findChild<QFileDialog*>();
-  ASSERT_NE(dialog, nullptr);
-  Q_EMIT dialog->fileSelected(path);
-  dialog->close();
-  ASSERT_TRUE(wait_until([&] { return document().path() == path; }));
-  Scenario expected = load_scenario(gallery_path("preemption"));
-  expected.cache.page_size = 8;
-  EXPECT_EQ(load_scenario(path.toStdString()), expected);
-  EXPECT_EQ(shown(), expected);
-  EXPECT_EQ(step(), StepIdx{5});
-  EXPECT_FALSE(window->isWindowModified());
-  EXPECT_TRUE(action(Do::undo).isEnabled()) << "what was changed can still be undone";
-  EXPECT_EQ(message(), QString());
-  std::ifstream file(path.toStdString());
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  EXPECT_THAT(text, AllOf(HasSubstr("\"page_size\": 8"), Not(HasSubstr("query_heads"))));
-}
-
-TEST_F(ScenarioTest, AFileThatCannotBeWrittenIsSaidAndTheChangesStay) {
-  ASSERT_TRUE(open(path_of("preemption")));
-  set("$.cache.page_size", "8");
-  ASSERT_TRUE(ran());
-  action(Do::save_scenario).trigger();
-  auto* dialog = window->findChild<QFileDialog*>();
-  ASSERT_NE(dialog, nullptr);
-  Q_EMIT dialog->fileSelected(QStringLiteral("/no/such/folder/mine.json"));
-  dialog->close();
-  EXPECT_THAT(message().toStdString(), HasSubstr("mine.json could not be written"));
-  EXPECT_TRUE(window->isWindowModified());
-}
-
-// A file of requests is found from the folder of the saved scenario, too.
-TEST_F(ScenarioTest, AFileOfRequestsIsNamedFromTheNewFolder) {
-  const std::filesystem::path here(folder.path().toStdString());
-  std::filesystem::create_directories(here / "a");
-  std::filesystem::create_directories(here / "b");
-  std::ofstream(here / "a" / "r.csv") << "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.0,40,3\n";
-  std::ofstream(here / "a" / "s.json") << R"({"kvscope_scenario": 1, "requests": {"file": {"path": "r.csv"}}})";
-  ASSERT_TRUE(open(QString::fromStdString((here / "a" / "s.json").string())));
-  set("$.cache.page_size", "8");
-  ASSERT_TRUE(ran());
-  action(Do::save_scenario).trigger();
-  auto* dialog = window->findChild<QFileDialog*>();
-  ASSERT_NE(dialog, nullptr);
-  const QString path = QString::fromStdString((here / "b" / "t.json").string());
-  Q_EMIT dialog->fileSelected(path);
-  dialog->close();
-  ASSERT_TRUE(wait_until([&] { return document().path() == path; }));
-  EXPECT_EQ(load_scenario(path.toStdString()).requests.file->path, "../a/r.csv");
-  EXPECT_EQ(document().run().facts().sequences, 1);
-}
-
-TEST_F(ScenarioTest, AnotherFileOffersTheChangesOfTheFirst) {
-  ASSERT_TRUE(open(path_of("preemption")));
-  set("$.cache.page_size", "8");
-  ASSERT_TRUE(ran());
-  ASSERT_TRUE(open(path_of("first_light")));
-  EXPECT_THAT(message().toStdString(), HasSubstr("The changes of preemption.json were not saved"));
-  EXPECT_FALSE(action(Do::undo).isEnabled());
-  click(button(*window, QStringLiteral("Open it with the changes")));
-  ASSERT_TRUE(wait_until([&] { return document().path() == path_of("preemption") && page_size() == 8; }));
-  EXPECT_TRUE(window->isWindowModified());
+  show_panel();
+  tree().setCurrentIndex(field("$.requests.list"));
+  click(button(panel(), QStringLiteral("Add an item to the list, or the section")));
+  EXPECT_TRUE(tree().isExpanded(field("$.cache").siblingAtColumn(0)));
   action(Do::undo).trigger();
-  ASSERT_TRUE(wait_until([&] { return page_size() == 4; }));
-  EXPECT_FALSE(window->isWindowModified());
-  action(Do::close).trigger();
-  EXPECT_EQ(message(), QString()) << "nothing was changed";
+  EXPECT_TRUE(tree().currentIndex().isValid());
+  EXPECT_TRUE(tree().isExpanded(field("$.requests").siblingAtColumn(0)));
 }
 
-TEST_F(ScenarioTest, TheSameFileOpenedAgainIsOneChange) {
+// In a text field Ctrl+Z undoes what is typed.
+TEST_F(ScenarioTest, UndoOfATextFieldIsItsOwn) {
   ASSERT_TRUE(open(path_of("preemption")));
+  show_panel();
   set("$.cache.page_size", "8");
   ASSERT_TRUE(ran());
-  action(Do::reload).trigger();
-  ASSERT_TRUE(wait_until([&] { return page_size() == 4; }));
-  EXPECT_FALSE(window->isWindowModified());
-  action(Do::undo).trigger();
-  ASSERT_TRUE(wait_until([&] { return page_size() == 8; }));
-  EXPECT_TRUE(window->isWindowModified());
+  type("$.tile.BK", "123");
+  press(Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(value("$.cache.page_size"), "8");
+  press(Qt::Key_Escape);
+  press(Qt::Key_F, Qt::ControlModifier);
+  ASSERT_NE(qobject_cast<QLineEdit*>(QApplication::focusWidget()), nullptr);
+  write("blk");
+  press(Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(value("$.cache.page_size"), "8");
 }
 
-TEST_F(ScenarioTest, ChangesThatAreNotSavedAreOfferedAtTheNextStart) {
+TEST_F(ScenarioTest, TheTipOfUndoNamesTheChange) {
   ASSERT_TRUE(open(path_of("preemption")));
   set("$.cache.page_size", "8");
+  EXPECT_THAT(action(Do::undo).statusTip().toStdString(), HasSubstr("cache.page_size: 4 -> 8"));
+  EXPECT_THAT(action(Do::redo).statusTip().toStdString(), HasSubstr("nothing was changed"));
+}
+
+TEST_F(ScenarioTest, RunIsForWhatWasNotRun) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  show_panel();
+  const QAbstractButton& run = *button(panel(), QStringLiteral("Run the changed scenario"));
+  EXPECT_FALSE(run.isEnabled());
+  set("$.cache.page_size", "8");
   ASSERT_TRUE(ran());
-  document().seek_step(StepIdx{5});
-  window->close();
-  window.reset();
-  start();
-  EXPECT_THAT(message().toStdString(), AllOf(HasSubstr("The changes of"), HasSubstr("preemption.json were not saved")));
-  click(button(*window, QStringLiteral("Restore")));
-  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr && page_size() == 8; }));
-  ASSERT_TRUE(ran());
-  EXPECT_EQ(step(), StepIdx{5});
-  EXPECT_TRUE(window->isWindowModified());
-  action(Do::undo).trigger();
-  ASSERT_TRUE(wait_until([&] { return page_size() == 4; }));
-  window->close();
-  window.reset();
-  start();
-  EXPECT_EQ(message(), QString());
+  EXPECT_FALSE(run.isEnabled());
 }
 
 TEST_F(ScenarioTest, FilesWithoutAScenarioSayWhy) {
