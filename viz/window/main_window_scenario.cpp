@@ -26,13 +26,13 @@ void MainWindow::run_changed(const std::string& scenario) {
 void MainWindow::show_changed() {
   const ScenarioDraft* draft = scenario_panel_->model().draft();
   const bool opening = !scenario_panel_->isEnabled();
-  const auto show = [this, opening](Do id, const std::optional<std::string>& words) {
-    actions_.set_reason(id, opening ? tr("a file is being opened") : words ? QString() : tr("nothing was changed"));
+  const auto show = [this, opening](Do id, const std::optional<std::string>& words, const QString& without) {
+    actions_.set_reason(id, opening ? tr("a file is being opened") : words ? QString() : without);
     if (words)
       actions_[id]->setStatusTip(QStringLiteral("%1: %2").arg(tip_of(entry(id)), QString::fromStdString(*words)));
   };
-  show(Do::undo, draft != nullptr ? draft->undo_words() : std::nullopt);
-  show(Do::redo, draft != nullptr ? draft->redo_words() : std::nullopt);
+  show(Do::undo, draft != nullptr ? draft->undo_words() : std::nullopt, tr("nothing was changed"));
+  show(Do::redo, draft != nullptr ? draft->redo_words() : std::nullopt, tr("nothing was undone"));
   actions_.set_reason(Do::save_scenario, draft == nullptr           ? tr("no scenario is open")
                                          : !draft->faults().empty() ? tr("the scenario has faults")
                                                                     : QString());

@@ -16,6 +16,7 @@
 #include <QtWidgets/QTreeView>
 #include <QtWidgets/QVBoxLayout>
 
+#include "core/base/errors.h"
 #include "core/scenario/scenario_json.h"
 #include "viz/view/time_text.h"
 #include "viz/window/actions.h"
@@ -206,8 +207,11 @@ void ScenarioPanel::show_not_run() {
 }
 
 void ScenarioPanel::restore(const std::string& text) {
-  const Scenario scenario = parse_scenario(text, tr("the changed scenario").toStdString());
-  if (model_.draft() != nullptr && ScenarioDraft::fits(scenario)) model_.replace(scenario, tr("changes restored"));
+  const std::string source = tr("the changed scenario").toStdString();
+  const Scenario scenario = parse_scenario(text, source);
+  if (model_.draft() == nullptr)
+    throw InputError(source, "", tr("is of a file that has no scenario now").toStdString());
+  if (ScenarioDraft::fits(scenario)) model_.replace(scenario, tr("changes restored"));
 }
 
 void ScenarioPanel::saved() {

@@ -263,7 +263,24 @@ TEST_F(ScenarioTest, TheTipOfUndoNamesTheChange) {
   ASSERT_TRUE(open(path_of("preemption")));
   set("$.cache.page_size", "8");
   EXPECT_THAT(action(Do::undo).statusTip().toStdString(), HasSubstr("cache.page_size: 4 -> 8"));
-  EXPECT_THAT(action(Do::redo).statusTip().toStdString(), HasSubstr("nothing was changed"));
+  EXPECT_THAT(action(Do::redo).statusTip().toStdString(), HasSubstr("nothing was undone"));
+}
+
+// The trial of the bank conflict: the swizzle of the first read through LDS.
+TEST_F(ScenarioTest, TheTileIsStagedAgainWithTheChange) {
+  ASSERT_TRUE(open(path_of("swizzle_off")));
+  window->set_view(View::tile);
+  ASSERT_TRUE(wait_until([&] { return document().tile() != nullptr; }));
+  const auto wavefronts = [&] { return document().tile()->reads.front().cycles; };
+  ASSERT_EQ(document().tile_request().path, TilePath::lds);
+  EXPECT_EQ(wavefronts(), 16);
+  for (const int back : {0, 1}) {
+    back == 1 ? action(Do::undo).trigger() : set("$.lds.swizzle", "(3,0,4)");
+    ASSERT_TRUE(ran());
+    ASSERT_TRUE(wait_until([&] { return document().tile() != nullptr; }));
+    EXPECT_EQ(document().tile_request().path, TilePath::lds);
+    EXPECT_EQ(wavefronts(), back == 1 ? 16 : 4);
+  }
 }
 
 TEST_F(ScenarioTest, RunIsForWhatWasNotRun) {
