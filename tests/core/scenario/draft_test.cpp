@@ -73,7 +73,7 @@ TEST(ScenarioDraft, ShowsEveryFieldOfTheFormatWithItsValue) {
       const DraftField* field = draft.find(path);
       ASSERT_NE(field, nullptr) << path;
       if (value.is_number()) {
-        EXPECT_EQ(std::stod(field->value), value.number()) << path;
+        EXPECT_EQ(json::parse(field->value, "value").number(), value.number()) << path;
       } else {
         EXPECT_EQ(field->value, value.is_string() ? *value.as_string() : json::dump(value, -1)) << path;
       }
