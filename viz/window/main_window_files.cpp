@@ -359,10 +359,10 @@ OpenWish MainWindow::wish_by_step() const {
 
 void MainWindow::close_document() {
   scenario_panel_->finish_editing();
-  if (loader_.loading() && loader_.scenario()) {  // of the document that is closed
-    loader_.cancel();
+  if (loader_.scenario()) {  // of the document that is closed
+    if (loader_.loading()) loader_.cancel();
+    messages_->dismiss(QStringLiteral("open"));
   }
-  if (loader_.scenario()) messages_->dismiss(QStringLiteral("open"));
   const std::string changes = scenario_panel_->changed_text();
   const QString path = document_ ? document_->path() : QString();
   const std::unique_ptr<Document> last = std::move(document_);

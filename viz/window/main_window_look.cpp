@@ -218,8 +218,9 @@ SessionPlace MainWindow::place_now() const {
     place.candidate = wish.candidate.value_or(QString());
   }
   place.changes = unsaved_now();
-  if (document_ || place.path.isEmpty()) place.view = view_;
-  if (document_ || place.path.isEmpty()) place.breakpoints = breakpoints_;
+  if (!document_ && !place.path.isEmpty()) return place;  // the offered state
+  place.view = view_;
+  place.breakpoints = breakpoints_;
   return place;
 }
 
