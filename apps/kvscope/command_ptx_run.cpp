@@ -98,7 +98,7 @@ void show_counters(const ptx::Counters& counters) {
     std::cout << fmt::format("  {:<{}}  {}\n", lines[i].source, width, line_counts(lines[i].counts));
   }
   if (lines.size() > kMostLines)
-    std::cout << fmt::format("  {} more lines: --json FILE writes all\n", lines.size() - kMostLines);
+    std::cout << fmt::format("  and {} more: --json FILE writes all\n", lines.size() - kMostLines);
   std::cout << fmt::format("  {:<{}}  {}\n", "all", width, line_counts(counters.total()));
 }
 
@@ -209,7 +209,7 @@ void show_reports(const ptx::LaunchResult& result) {
     shown += report.repeated;
   }
   if (result.repeated_reports > shown) {
-    std::cout << fmt::format("{} reports of other lines: --max-reports N prints more\n\n",
+    std::cout << fmt::format("and {} more of other lines: --max-reports N prints them\n\n",
                              result.repeated_reports - shown);
   }
 }

@@ -178,7 +178,7 @@ class Printed(Folder):
             lines = self.busy("--counters", more="  add.u32 %r5, %r5, 1;\n" * more)
             return sum(line.startswith("  busy.ptx:") for line in lines), [line for line in lines if "more lines" in line]
         self.assertEqual(heads(26), (40, []))
-        self.assertEqual(heads(27), (40, ["  1 more lines: --json FILE writes all"]))
+        self.assertEqual(heads(27), (40, ["  and 1 more: --json FILE writes all"]))
 
     def test_a_part_of_the_grid_and_its_threads_are_named(self):
         lines = self.busy("--grid", "8", "--ctas", "0-2", "--jobs", "2")

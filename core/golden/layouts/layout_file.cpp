@@ -260,6 +260,29 @@ void check_tensor(DescriptionReader& in, const CacheTensor& tensor, const std::s
   }
 }
 
+// A cache has the scales of K, and those of V, once: in a tensor of their own, or in the rows of the values.
+void check_scales(DescriptionReader& in, const CacheForm& form, const std::string& path) {
+  const auto is_of = [](const CacheTensor& tensor, bool v) {
+    return tensor.holds == Holds::kv || tensor.holds == Holds::kv_scales || tensor.holds == (v ? Holds::v : Holds::k) ||
+           tensor.holds == (v ? Holds::v_scales : Holds::k_scales);
+  };
+  const auto in_rows = [](const CacheTensor& tensor) {
+    return std::ranges::any_of(tensor.row, [](const RowField& field) { return field.scale_each > 0; });
+  };
+  for (const bool v : {false, true}) {
+    const CacheTensor* first = nullptr;
+    for (std::size_t j = 0; j < form.tensors.size(); ++j) {
+      const CacheTensor& tensor = form.tensors[j];
+      if (!is_of(tensor, v) || !(tensor.holds_scales() || in_rows(tensor))) continue;
+      if (first != nullptr && (first->holds_scales() || tensor.holds_scales())) {
+        in.fault(fmt::format("{}.tensors[{}].holds", path, j),
+                 fmt::format("'{}' has the scales of {} already: a form has them once", first->name, v ? "v" : "k"));
+      }
+      first = &tensor;
+    }
+  }
+}
+
 EngineLimit read_limit(DescriptionReader& in, const json::Value& file, std::string_view key, std::string_view unit) {
   const json::Value* value = file.find(key);
   const std::string path = "$." + std::string(key);
@@ -300,6 +323,7 @@ void read_forms(DescriptionReader& in, const json::Value& file, LayoutDescriptio
       k = k || holds == Holds::k || holds == Holds::kv;
       v = v || holds == Holds::v || holds == Holds::kv;
     }
+    check_scales(in, made, path);
     if (!k || !v) {
       in.fault(path, fmt::format("no tensor holds {}{}", !k ? "k" : "v", k ? "; or add \"values\": \"leading\"" : ""));
     }

@@ -120,6 +120,29 @@ TEST(LayoutFile, FormsNeedTensorsThatHoldKAndV) {
                   {"$.forms[0].tensors[1]: is integer; an object is needed",
                    "$.forms[0]: no tensor holds v; or add \"values\": \"leading\""}},
                  {"\"holds\": \"k\"", "\"holds\": \"v\"", {"$.forms[0]: no tensor holds k"}}});
+  const std::string scales = R"({"name": "s", "holds": "k_scales", "axes": "[block, slot, head, group]"}, )";
+  const std::string more = R"({"name": "t", "holds": "HOLDS", "axes": "[AXES]"}, )";
+  const auto scales_and = [&](const std::string& holds, const std::string& axes) {
+    std::string both = "\"tensors\": [" + scales + more;
+    both.replace(both.find("HOLDS"), 5, holds);
+    both.replace(both.find("AXES"), 4, axes);
+    return both;
+  };
+  const std::string packed =
+      R"("tensors": [{"name": "s", "holds": "k_scales", "axes": "[block, slot, head, group]"}, {"name": "r", "holds": "k", )"
+      R"("axes": "[block, slot, head, row]", "row": {"bytes": 8, "fields": [{"elements": 4, "dtype": "e4m3", "at": 0, )"
+      R"("scales": {"dtype": "f32", "at": 4, "each": 4}}]}}, )";
+  check(kPaged, {{"\"tensors\": [",
+                  scales_and("k_scales", "block, slot, head, group"),
+                  {"$.forms[0].tensors[1].holds: 's' has the scales of k already: a form has them once"}},
+                 {"\"tensors\": [",
+                  scales_and("kv_scales", "block, slot, kv, head, group"),
+                  {"$.forms[0].tensors[1].holds: 's' has the scales of k already: a form has them once"}},
+                 {"\"tensors\": [",
+                  packed,
+                  {"$.forms[0].tensors[1].holds: 's' has the scales of k already: a form has them once"}}});
+  const std::string of_both = scales_and("v_scales", "block, slot, head, group");
+  EXPECT_NO_THROW(static_cast<void>(read(changed(kPaged, {"\"tensors\": [", of_both, {}}))));
   EXPECT_EQ(message_of([] { static_cast<void>(read(R"({"forms": [{"tensors": 3}], "table": {"form": "chunk"}})")); }),
             rejection({"$.forms[0].tensors: a list of tensors is needed"}));
   EXPECT_EQ(message_of([] { static_cast<void>(read(R"({"forms": 3, "table": {"form": "chunk"}})")); }),
