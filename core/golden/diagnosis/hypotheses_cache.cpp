@@ -108,6 +108,20 @@ void take_elements(PagedRows& rows, const PagedRows& from) {
   rows.head_stride = from.head_stride;
 }
 
+// `rows` keeps its elements and takes the scales of `from`: of one side they may be a tensor, of the other a product of
+// two, with another type and other strides.
+void take_scales(PagedRows& rows, const PagedRows& from) {
+  rows.scales = from.scales;
+  rows.scale_dtype = from.scale_dtype;
+  rows.granularity = from.granularity;
+  rows.scale_block_stride = from.scale_block_stride;
+  rows.scale_token_stride = from.scale_token_stride;
+  rows.scale_head_stride = from.scale_head_stride;
+  rows.scales_table = from.scales_table;
+  rows.scales_table_stride = from.scales_table_stride;
+  rows.scale_blocks = from.scale_blocks;
+}
+
 // Elements from K to V. Of two tensors it is where they happen to be allocated.
 std::int64_t elements_to_v(const PagedRows& k, const PagedRows& v) {
   return (reinterpret_cast<std::intptr_t>(v.data) - reinterpret_cast<std::intptr_t>(k.data)) / size_of(k.dtype);
@@ -418,13 +432,19 @@ void add_scales(Trials& trials) {
                [vector](Recipe& r, const RowEvaluator&) { r.scale_vector = vector; });
   }
   if (k.data == v.data) return;
+  // The scales of a head of the one side are those of a head of the other, or one scale is that of a whole head.
+  const bool fit = k.head_size == v.head_size || (k.granularity >= v.head_size && v.granularity >= k.head_size);
+  if (!fit) return;
   const std::string pointers = "the pointers of the scales";
   trials.add("k_and_v_scales_exchanged", "the scales of K and V are exchanged", pointers,
-             [](Recipe& r, const RowEvaluator&) { std::swap(r.k.scales, r.v.scales); });
+             [](Recipe& r, const RowEvaluator& row) {
+               take_scales(r.k, row.correct().v);
+               take_scales(r.v, row.correct().k);
+             });
   trials.add("v_scales_of_k", "V is multiplied by the scales of K", pointers,
-             [](Recipe& r, const RowEvaluator& row) { r.v.scales = row.correct().k.scales; });
+             [](Recipe& r, const RowEvaluator& row) { take_scales(r.v, row.correct().k); });
   trials.add("k_scales_of_v", "K is multiplied by the scales of V", pointers,
-             [](Recipe& r, const RowEvaluator& row) { r.k.scales = row.correct().v.scales; });
+             [](Recipe& r, const RowEvaluator& row) { take_scales(r.k, row.correct().v); });
 }
 
 }  // namespace
