@@ -83,7 +83,7 @@ void erase(json::Value& holder, const Part& part) {
   }
 }
 
-// A model by its name alone becomes an object, so that it can have fields of its own.
+// A model by its name alone becomes an object, so that its fields can be set.
 void open_model(json::Value& document, const Scenario& scenario) {
   const json::Value* model = document.find("model");
   if (model != nullptr && model->is_object()) return;
@@ -317,7 +317,7 @@ const DraftField& ScenarioDraft::field_at(std::string_view path) const {
 
 void ScenarioDraft::set(std::string_view path, std::string_view text) {
   const DraftField& field = field_at(path);
-  if (!field.is_value()) throw IndexError(fmt::format("{} has fields and no value of its own", path));
+  if (!field.is_value()) throw IndexError(fmt::format("{} has fields, not a value", path));
   if (text == field.value) return;
   if (text.empty() && !field.required && field.kind != Kind::text) return remove(path);
   json::Value after = document();

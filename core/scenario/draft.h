@@ -5,7 +5,7 @@
 //   draft.set("$.tile.BN", "64");               a fault at $.tile.BN: 64 tokens are not whole pages of 48
 //   draft.undo();                               no fault, tile.BN is 48 again
 //
-// Only fields that have a value of their own are written; the others have their default, which may follow other fields.
+// Only fields that are set are written; the others have their default, which may follow other fields.
 // A value of the wrong kind or out of range is kept and is a fault, as in a file.
 #pragma once
 
@@ -41,7 +41,7 @@ struct DraftField {
   std::string range;               // "[1, 65536]" of a number
   std::vector<std::string> words;  // legal values; of a number "none", if it can have no value
   std::string value;               // of a list the number of its items; of a section or an item empty
-  bool given = false;              // it has a value of its own; an optional section: it is there
+  bool given = false;              // it is set; an optional section: it is there
   bool required = false;           // it has no default
   std::vector<DraftField> fields;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <QtCore/QStringList>
@@ -18,6 +19,12 @@ QString item_words(const DraftField& item) {
     if (field.given && field.is_value()) words.push_back(QString::fromStdString(field.name + ' ' + field.value));
   }
   return words.join(QStringLiteral(", "));
+}
+
+// Whether the path is that of the field at `around`, or of one in it.
+bool is_within(std::string_view path, std::string_view around) {
+  return path.starts_with(around) &&
+         (path.size() == around.size() || path[around.size()] == '.' || path[around.size()] == '[');
 }
 
 }  // namespace
@@ -100,10 +107,7 @@ QModelIndex ScenarioModel::index_of(const QString& path, int column) const {
   const std::string wanted = path.toStdString();
   int best = -1;
   for (int i = 1; i < static_cast<int>(nodes_.size()); ++i) {
-    const std::string& here = nodes_[static_cast<std::size_t>(i)].path;
-    if (here == wanted) return index_of_node(i, column);
-    const bool around = wanted.starts_with(here) && (wanted[here.size()] == '.' || wanted[here.size()] == '[');
-    if (around) best = i;  // the innermost one comes last
+    if (is_within(wanted, nodes_[static_cast<std::size_t>(i)].path)) best = i;  // the innermost one comes last
   }
   return index_of_node(best, column);
 }
@@ -175,11 +179,7 @@ QString ScenarioModel::faults_of(const DraftField& field) const {
 }
 
 bool ScenarioModel::fault_inside(const DraftField& field) const {
-  return std::ranges::any_of(draft_->faults(), [&](const Fault& fault) {
-    return fault.where.starts_with(field.path) &&
-           (fault.where.size() == field.path.size() || fault.where[field.path.size()] == '.' ||
-            fault.where[field.path.size()] == '[');
-  });
+  return std::ranges::any_of(draft_->faults(), [&](const Fault& f) { return is_within(f.where, field.path); });
 }
 
 QString ScenarioModel::tool_tip(const DraftField& field) const {

@@ -2,7 +2,7 @@
 //
 //   Field            Value
 //   v cache
-//       page_size    48           a value of its own
+//       page_size    48           set: kGivenRole is true
 //       blocks       64           the default: kGivenRole is false
 //   v tile
 //       BN           64           kFaultRole: "64 tokens are not a whole number of 48-token pages: ..."
@@ -25,8 +25,8 @@ class ScenarioModel final : public QAbstractItemModel {
   Q_OBJECT
  public:
   enum Column { kField, kValue, kColumns };
-  static constexpr int kPathRole = Qt::UserRole;  // "$.cache.page_size"; also before the model is reset
-  static constexpr int kGivenRole = Qt::UserRole + 1;        // bool: has a value of its own
+  static constexpr int kPathRole = Qt::UserRole;             // "$.cache.page_size"; also before the model is reset
+  static constexpr int kGivenRole = Qt::UserRole + 1;        // bool: it is set, not the default
   static constexpr int kFaultRole = Qt::UserRole + 2;        // its faults, one a line; empty: none
   static constexpr int kWordsRole = Qt::UserRole + 3;        // QStringList: the only legal values; empty: any
   static constexpr int kFaultInsideRole = Qt::UserRole + 4;  // bool: it or a field in it has a fault

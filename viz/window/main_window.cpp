@@ -263,7 +263,7 @@ void MainWindow::show_document() {
   set_view(view_);  // also without a document: it hides the bar of the view
   show_ways();
   show_zoom();
-  show_changed();
+  show_draft();
 }
 
 void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {

@@ -159,7 +159,7 @@ class MainWindow final : public QMainWindow {
 
   // main_window_scenario.cpp
   void run_changed(const std::string& scenario);
-  void show_changed();  // enables undo and redo, and marks the title while changes are not saved
+  void show_draft();  // enables undo and redo, and marks the title while changes are not saved
   void restore_changes(const std::string& scenario);
   // Shows a message that leads back to them, at `place`; they are in the session as long as it is shown.
   void offer_changes(const QString& path, const std::string& scenario, const OpenWish& place = {});

@@ -50,12 +50,12 @@ void MainWindow::connect_files() {
   connect(notes_, &NotesPanel::followed, this, &MainWindow::follow_note);
   connect(lab_panel_, &LabPanel::followed, this, &MainWindow::follow_place);
   connect(scenario_panel_, &ScenarioPanel::run_wanted, this, &MainWindow::run_changed);
-  connect(scenario_panel_, &ScenarioPanel::edited, this, &MainWindow::show_changed);
+  connect(scenario_panel_, &ScenarioPanel::edited, this, &MainWindow::show_draft);
   connect(&loader_, &Loader::started, this, [this](const QString& path) {
     // While a file opens, a change of the scenario before would take its place.
     scenario_panel_->setEnabled(loader_.scenario().has_value());
     if (!loader_.scenario()) scenario_panel_->show_not_run();
-    show_changed();
+    show_draft();
     load_bar_->start(loader_.scenario() ? tr("Running the changed scenario") : tr("Opening %1").arg(file_name(path)));
   });
   connect(&loader_, &Loader::progress, load_bar_, &BusyBar::progress);
@@ -169,7 +169,7 @@ void MainWindow::end_opening() {
   scenario_panel_->setEnabled(true);
   scenario_panel_->show_not_run();
   if (wish_.changes) offer_changes(loader_.path(), *wish_.changes, wish_);  // until they are restored
-  show_changed();
+  show_draft();
 }
 
 void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& path) {
@@ -183,6 +183,10 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   offered_.reset();
   const QString path_before = document_ ? document_->path() : QString();
   const std::string changes_before = scenario_panel_->changed_text();
+  // The run that a changed one takes the place of is the file's, unless it is compared with that.
+  if (loader_.scenario() && document_ && !document_->compared()) {
+    file_utilization_ = std::make_shared<const std::vector<float>>(run_->timeline()[Series::utilization]);
+  }
   const std::unique_ptr<Document> before = std::move(document_);  // destroyed at the end, when nothing refers to it
   run_ = run;
   failed_.clear();
@@ -193,7 +197,6 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
     scenario_panel_->show_changed(numbers);
   } else {
     scenario_panel_->open(run->facts(), path, numbers);
-    file_utilization_ = std::make_shared<const std::vector<float>>(run->timeline()[Series::utilization]);
   }
   show_document();
   show_lab_panel();
@@ -280,16 +283,9 @@ void MainWindow::apply(const OpenWish& wish) {
   messages_->dismiss(changes_topic(document_->path()));
   restore_changes(*wish.changes);
   if (!loader_.loading()) return;
-  // What is asked for is of the changed run, which comes next.
-  if (wish.position) {
-    wish_.step.reset();
-    wish_.position = wish.position;
-  }
-  wish_.tile = wish.tile;
-  wish_.recorded_tile = wish.recorded_tile;
-  wish_.tile_event = wish.tile_event;
-  wish_.flow = wish.flow;
-  wish_.flow_tiles = wish.flow_tiles;
+  if (!wish.position) return;
+  wish_ = wish;  // the place is one of the changed run, which comes next
+  wish_.changes.reset();
 }
 
 // A tile of the trace is chosen when the tile view is shown, a tile on demand before that: it is staged only once.

@@ -23,7 +23,7 @@ void MainWindow::run_changed(const std::string& scenario) {
   loader_.open(document_->path(), scenario);
 }
 
-void MainWindow::show_changed() {
+void MainWindow::show_draft() {
   const ScenarioDraft* draft = scenario_panel_->model().draft();
   const bool opening = !scenario_panel_->isEnabled();
   const auto show = [this, opening](Do id, const std::optional<std::string>& words, const QString& without) {
@@ -70,7 +70,8 @@ std::vector<std::pair<QString, QString>> MainWindow::unsaved_now() const {
   const auto add = [&unsaved](const QString& path, const std::string& scenario) {
     unsaved.emplace_back(path, QString::fromStdString(scenario));
   };
-  if (document_ && !scenario_panel_->changed_text().empty()) add(document_->path(), scenario_panel_->changed_text());
+  const std::string changes = scenario_panel_->changed_text();
+  if (document_ && !changes.empty()) add(document_->path(), changes);
   if (loader_.loading() && wish_.changes) add(loader_.path(), *wish_.changes);
   for (const auto& [path, scenario] : unsaved_) {
     if (messages_->showing(changes_topic(path))) add(path, scenario);
@@ -118,10 +119,7 @@ void MainWindow::save_scenario(Scenario scenario, const QString& from, const QSt
   }
   statusBar()->showMessage(tr("written: %1").arg(QDir::toNativeSeparators(path)));
   if (!still_here) return;
-  if (scenario_panel_->shows_changed()) {
-    file_utilization_ = std::make_shared<const std::vector<float>>(run_->timeline()[Series::utilization]);
-    document_->set_compared(nullptr);
-  }
+  if (scenario_panel_->shows_changed()) document_->set_compared(nullptr);
   scenario_panel_->saved();
   if (path != from) load(path, wish_by_step());
 }

@@ -143,9 +143,12 @@ TEST_F(ScenarioFiles, SavedWhileItRunsTheNumbersAreThoseOfThatRun) {
   set("$.scheduler.max_batch", "3");
   save_as(path);
   ASSERT_TRUE(wait_until([&] { return shown().scheduler.max_batch == 3; }));
+  const std::vector<float> of_file = document().run().timeline()[Series::utilization];
   set("$.scheduler.max_batch", "2");
   ASSERT_TRUE(ran());
   EXPECT_THAT(words(), HasSubstr("steps\n51\n69\n"));
+  ASSERT_NE(document().compared(), nullptr);
+  EXPECT_EQ(*document().compared(), of_file);
 }
 
 TEST_F(ScenarioFiles, SavedWithoutARunItCanStillBeRun) {
