@@ -141,17 +141,17 @@ class FieldMaker {
   }
 
   void integer(std::string_view key, const std::int64_t& value, IntegerRange range, const About& about) {
-    leaf(Kind::number, key, value, about).range = fmt::format("[{}, {}]", range.low, range.high);
+    leaf(Kind::number, key, value, about).range = fields::range_text(range);
   }
   void unsigned_integer(std::string_view key, const std::uint64_t& value, std::uint64_t high, const About& about) {
     leaf(Kind::number, key, value, about).range = fmt::format("[0, {}]", high);
   }
   void real(std::string_view key, const double& value, RealRange range, const About& about) {
-    leaf(Kind::number, key, value, about).range = range_text(range);
+    leaf(Kind::number, key, value, about).range = fields::range_text(range);
   }
   void optional_real(std::string_view key, const std::optional<double>& value, RealRange range, const About& about) {
     DraftField& field = leaf(Kind::number, key, value ? json::Value(*value) : json::Value(), about);
-    field.range = range_text(range);
+    field.range = fields::range_text(range);
     field.words = {std::string(kNone)};
   }
   void flag(std::string_view key, const bool& value, const About& about) {
@@ -207,9 +207,6 @@ class FieldMaker {
   }
 
  private:
-  [[nodiscard]] static std::string range_text(RealRange range) {
-    return fmt::format("{}{}, {}]", range.low_is_legal ? '[' : '(', range.low, range.high);
-  }
   [[nodiscard]] const json::Value* find(std::string_view key) const {
     return given_ == nullptr ? nullptr : given_->find(key);
   }

@@ -22,9 +22,17 @@ bool is_identifier(std::string_view key) {
 
 }  // namespace
 
+std::string range_text(IntegerRange range) {
+  return fmt::format("[{}, {}]", range.low, range.high);
+}
+
+std::string range_text(RealRange range) {
+  return fmt::format("{}{}, {}]", range.low_is_legal ? '[' : '(', range.low, range.high);
+}
+
 std::optional<std::string> range_fault(std::int64_t value, IntegerRange range, const About& about) {
   if (value >= range.low && value <= range.high) return std::nullopt;
-  return with_next(fmt::format("{} is outside [{}, {}]", value, range.low, range.high), about);
+  return with_next(fmt::format("{} is outside {}", value, range_text(range)), about);
 }
 
 std::optional<std::string> range_fault(std::uint64_t value, std::uint64_t high, const About& about) {
@@ -35,8 +43,7 @@ std::optional<std::string> range_fault(std::uint64_t value, std::uint64_t high, 
 std::optional<std::string> range_fault(double value, RealRange range, const About& about) {
   const bool above_low = range.low_is_legal ? value >= range.low : value > range.low;
   if (above_low && value <= range.high) return std::nullopt;
-  return with_next(fmt::format("{} is outside {}{}, {}]", value, range.low_is_legal ? '[' : '(', range.low, range.high),
-                   about);
+  return with_next(fmt::format("{} is outside {}", value, range_text(range)), about);
 }
 
 std::optional<std::string> text_fault(std::string_view text, const About& about) {

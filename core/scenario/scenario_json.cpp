@@ -83,9 +83,9 @@ class Reader {
       accept(key, value, *number, fields::range_fault(*number, range, about));
     } else if (given->is_integer()) {  // past the largest signed number
       const std::string next = about.next.empty() ? "" : fmt::format(": {}", about.next);
-      fault(key, fmt::format("{} is outside [{}, {}]{}", json::dump(*given, -1), range.low, range.high, next));
+      fault(key, fmt::format("{} is outside {}{}", json::dump(*given, -1), fields::range_text(range), next));
     } else {
-      wrong_kind(key, *given, fmt::format("an integer in [{}, {}]", range.low, range.high));
+      wrong_kind(key, *given, fmt::format("an integer in {}", fields::range_text(range)));
     }
   }
 
@@ -233,8 +233,7 @@ class Reader {
 
   bool read_real(std::string_view key, double& value, const json::Value& given, RealRange range, const About& about) {
     if (!given.is_number()) {
-      wrong_kind(key, given,
-                 fmt::format("a number in {}{}, {}]", range.low_is_legal ? '[' : '(', range.low, range.high));
+      wrong_kind(key, given, fmt::format("a number in {}", fields::range_text(range)));
       return false;
     }
     return accept(key, value, given.number(), fields::range_fault(given.number(), range, about));

@@ -1,4 +1,5 @@
-// The text of a fault in one field, used by the reader and the range checker. Internal to this folder.
+// The text of a range, and of a fault in one field: for the reader, the range checker and a draft. Internal to this
+// folder.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,10 @@
 #include "core/scenario/detail/fields.h"
 
 namespace kvscope::fields {
+
+// "[1, 65536]"; of a range without its lower end "(0, 1000000]".
+[[nodiscard]] std::string range_text(IntegerRange range);
+[[nodiscard]] std::string range_text(RealRange range);
 
 // "0 is outside [1, 65536]: choose a power of two such as 16"; empty when the value is in range.
 [[nodiscard]] std::optional<std::string> range_fault(std::int64_t value, IntegerRange range, const About& about);

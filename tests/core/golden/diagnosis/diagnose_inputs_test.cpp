@@ -168,6 +168,17 @@ TEST(DiagnoseInputs, BlockScalesOfAnotherLayerAreReadWithItOrNot) {
   EXPECT_EQ(with_own_scales(), "layer 2 is read instead of layer 1, with the scales of the correct layer");
   bundle.tensors["v_scale"] = random_tensor(DType::f32, {1}, 4);
   EXPECT_EQ(with_own_scales(), "layer 2 is read instead of layer 1");
+
+  // The scales of K are the tensor's there, f32 with its strides, and those of V the product, f64.
+  options.layer = 1;
+  const PreparedProblem prepared = prepare_problem(bundle, options, "x");
+  Problem faulty = prepared.problem;
+  ASSERT_NE(faulty.k.scale_dtype, faulty.v.scale_dtype);
+  faulty.v = prepared.problem.k;  // K and V have the same strides in one tensor
+  faulty.v.data = prepared.problem.v.data;
+  const Diagnosis diagnosis = diagnosis_of(options, prepared, faulty);
+  ASSERT_FALSE(diagnosis.explanations.empty());
+  EXPECT_EQ(diagnosis.explanations.front().cause, "V is multiplied by the scales of K");
 }
 
 // --- one list of entries ----------------------------------------------------------------------------------------------
