@@ -1,6 +1,7 @@
 // A run in a few numbers, to compare it with another run of nearly the same scenario.
 //
-// Example: apps/scenarios/preemption.json has 47 steps, 238 ms, 5 preemptions; 64.5 % of its blocks are used on average.
+// Example: apps/scenarios/preemption.json has 47 steps, 238 ms and 5 preemptions; 64.5 % of its blocks are used on
+// average.
 #pragma once
 
 #include <cstdint>

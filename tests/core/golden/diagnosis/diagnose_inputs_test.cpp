@@ -142,14 +142,20 @@ TEST(DiagnoseInputs, LayersOfSeveralTensorsAndOfNoneAreNotLookedFor) {
   EXPECT_THAT(diagnosis.explanations.front().name, StartsWith("scale"));
 }
 
-// Block scales by layer are read with the elements of their layer, or apart from them. A scale for all of V makes the
-// scales of V a product, which has no other layers.
-TEST(DiagnoseInputs, BlockScalesOfAnotherLayerAreReadWithItOrNot) {
+// A pool of layout max with block scales by layer.
+Bundle layered_block_scales() {
   Bundle bundle = bundle_of("lookup_table", "cache_lengths");
   bundle.tensors["lookup_table"] = reinterpret_as(bundle.tensors["lookup_table"], DType::u32);
   bundle.tensors["cache_lengths"] = SmallBatch::ints<std::uint32_t>({1}, {10});  // and the new one
   bundle.tensors["blocks"] = random_tensor(DType::e4m3, {kBlocks, 2, kLayers, kPage, kHeads, kDims}, 2);
   bundle.tensors["scales"] = random_tensor(DType::f32, {kBlocks, 2, kLayers, kPage, kHeads, 2}, 3);
+  return bundle;
+}
+
+// Block scales by layer are read with the elements of their layer, or apart from them. A scale for all of V makes the
+// scales of V a product, which has no other layers.
+TEST(DiagnoseInputs, BlockScalesOfAnotherLayerAreReadWithItOrNot) {
+  Bundle bundle = layered_block_scales();
   LayoutOptions options;
   options.layout = "max";
   EXPECT_EQ(cause_of_layer_2(options, bundle), "layer 2 is read instead of layer 1");
@@ -168,8 +174,14 @@ TEST(DiagnoseInputs, BlockScalesOfAnotherLayerAreReadWithItOrNot) {
   EXPECT_EQ(with_own_scales(), "layer 2 is read instead of layer 1, with the scales of the correct layer");
   bundle.tensors["v_scale"] = random_tensor(DType::f32, {1}, 4);
   EXPECT_EQ(with_own_scales(), "layer 2 is read instead of layer 1");
+}
 
-  // The scales of K are the tensor's there, f32 with its strides, and those of V the product, f64.
+// One side's scales are the tensor, f32 with its strides, the other's the product with a scale for all of V, f64.
+TEST(DiagnoseInputs, ScalesOfTheOtherSideAreReadWithTheirTypeAndStrides) {
+  Bundle bundle = layered_block_scales();
+  bundle.tensors["v_scale"] = random_tensor(DType::f32, {1}, 4);
+  LayoutOptions options;
+  options.layout = "max";
   options.layer = 1;
   const PreparedProblem prepared = prepare_problem(bundle, options, "x");
   Problem faulty = prepared.problem;
