@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/kvscope/ptx_commands.h"
+#include "apps/launch/ptx_file.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "gpu/launch/kernel_images.h"

@@ -12,7 +12,8 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/ptx_commands.h"
-#include "apps/kvscope/ptx_launch.h"
+#include "apps/launch/launch.h"
+#include "apps/launch/options.h"
 #include "core/base/errors.h"
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/controlled_run.h"
@@ -55,6 +56,7 @@ void add_ptx_debug(CLI::App& ptx, Action& chosen) {
   auto request = std::make_shared<LaunchRequest>();
   CLI::App* debug =
       ptx.add_subcommand("debug", "Step a kernel forward and backward, with commands from standard input");
+  add_launch_file(*debug, *request);
   add_launch_options(*debug, *request);
   add_argument_help(*debug);
   add_help_section(*debug, "Commands on standard input", ptx::debug_commands());

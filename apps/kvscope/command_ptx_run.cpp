@@ -13,10 +13,11 @@
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
-#include "apps/kvscope/ptx_arguments.h"
 #include "apps/kvscope/ptx_commands.h"
-#include "apps/kvscope/ptx_launch.h"
 #include "apps/kvscope/ptx_recordings.h"
+#include "apps/launch/arguments.h"
+#include "apps/launch/launch.h"
+#include "apps/launch/options.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/fnv.h"
@@ -245,8 +246,7 @@ int run_kernel(const PtxRunCommand& command) {
                            ptx::short_name(text, text.find_function(config.kernel)), extents_text(config.grid),
                            of(ctas), extents_text(config.block), of(threads));
   if (command.launch.block.empty()) {
-    if (const auto note = ptx::missing_block_note(text, "--block"))
-      std::cout << fmt::format("note        {}\n", *note);
+    if (const auto note = ptx::missing_block_note(text, "--block")) std::cout << fmt::format("note        {}\n", *note);
   }
   if (result.ctas < result.grid_ctas)
     std::cout << fmt::format(
@@ -347,6 +347,7 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
   auto command = std::make_shared<PtxRunCommand>();
   CLI::App* run =
       ptx.add_subcommand("run", "Run a kernel of a PTX file, and report races and other errors; exit code 1 if any");
+  add_launch_file(*run, command->launch);
   add_launch_options(*run, command->launch);
   run->add_option("--save", command->saves,
                   "Write an array to a file after the run, such as 0=y.npy for parameter 0 or p.out=y.npy; may be "

@@ -38,7 +38,7 @@ WRAPPED = [
     (r"gif_lib\.h$", ["viz/window/gif_writer.cpp"]),
     (r"CLI/", ["apps/common/cli.h"]),
 ]
-CLI_READERS = re.compile(r"apps/(common/(command_words|help_page|usage|written_files)|kvscope/(main|command_\w+)|gpu-check/main|"
+CLI_READERS = re.compile(r"apps/(common/(command_words|help_page|usage|written_files)|kvscope/(main|command_\w+)|launch/options|gpu-check/main|"
                          r"kvscope-viewer/command_line)\.cpp$")
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)(/|\.h$)")
 

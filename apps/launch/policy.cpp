@@ -1,4 +1,4 @@
-#include "apps/kvscope/ptx_policy.h"
+#include "apps/launch/policy.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "apps/kvscope/ptx_values.h"
+#include "apps/launch/values.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,5 @@
-// The options of a launch for `ptx run` and `ptx debug`, and its preparation: file, kernel, extents, arguments.
+// One launch of a kernel of a PTX file, and its preparation: file, kernel, extents, arguments. options.h reads it from a
+// command line.
 #pragma once
 
 #include <array>
@@ -8,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/kvscope/commands.h"
-#include "apps/kvscope/ptx_arguments.h"
+#include "apps/launch/arguments.h"
 #include "gpu/virtual/machine/device.h"
 
 namespace kvscope::apps {
@@ -29,11 +29,8 @@ struct LaunchRequest {
   std::string ctas;  // a sample; "": all
   bool strict = false;
   bool contract = false;
+  friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
-
-// The positional FILE and the options of the launch; `request` outlives the command.
-void add_launch_options(CLI::App& command, LaunchRequest& request);
-void add_argument_help(CLI::App& command);  // the section that lists the forms of --arg, after the options
 
 struct PreparedLaunch {
   std::unique_ptr<ptx::Device> device;

@@ -1,4 +1,4 @@
-#include "apps/kvscope/ptx_launch.h"
+#include "apps/launch/launch.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "apps/kvscope/ptx_commands.h"
-#include "apps/kvscope/ptx_policy.h"
+#include "apps/launch/policy.h"
+#include "apps/launch/ptx_file.h"
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/text/kernel_names.h"

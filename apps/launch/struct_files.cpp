@@ -1,4 +1,4 @@
-#include "apps/kvscope/ptx_struct_files.h"
+#include "apps/launch/struct_files.h"
 
 #include <fmt/format.h>
 

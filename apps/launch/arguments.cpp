@@ -1,4 +1,4 @@
-#include "apps/kvscope/ptx_arguments.h"
+#include "apps/launch/arguments.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include "apps/kvscope/ptx_struct_files.h"
+#include "apps/launch/struct_files.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
 #include "core/golden/bundle/npy.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/kvscope/ptx_values.h"
+#include "apps/launch/values.h"
 #include "gpu/virtual/machine/device.h"
 #include "gpu/virtual/text/parameter_layout.h"
 
