@@ -1,5 +1,5 @@
-// One launch of a kernel of a PTX file, and its preparation: file, kernel, extents, arguments. options.h reads it from a
-// command line.
+// One launch of a kernel of a PTX file, and its preparation: file, kernel, extents, arguments. options.h reads it from
+// a command line.
 #pragma once
 
 #include <array>

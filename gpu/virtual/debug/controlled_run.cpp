@@ -63,8 +63,9 @@ std::int64_t size_of(const Launch& launch, const DeviceMemory& memory) {
 }  // namespace
 
 std::string_view name(StopReason reason) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "step", "breakpoint", "watchpoint", "line", "barrier", "event", "report", "finished", "failed", "beginning"};
+  static constexpr std::array<std::string_view, 11> kNames = {"step",    "breakpoint", "watchpoint", "line",
+                                                              "barrier", "event",      "report",     "finished",
+                                                              "failed",  "beginning",  "interrupted"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -254,13 +255,17 @@ void ControlledRun::keep_snapshot() {
 
 void ControlledRun::advance(std::uint64_t steps) {
   const std::uint64_t end = launch_.step + steps;
+  interrupted_ = false;
   while (!ended() && launch_.step < end) {
+    interrupted_ = keep_going_ && !keep_going_();
+    if (interrupted_) break;
     // The checkers have received all steps before furthest_; after it, all monitors receive them.
     const bool again = launch_.step < furthest_;
     launch_.monitor = again ? &again_ : &all_;
     std::uint64_t stop = again ? std::min(end, furthest_) : end;
     const std::uint64_t last = snapshots_.back().launch.step;
     if (!again) stop = std::min(stop, std::max(launch_.step + 1, last + distance_));
+    if (keep_going_) stop = std::min(stop, launch_.step + kSearchSteps);
     const std::uint64_t ran = ptx::run(launch_, stop - launch_.step);
     if (!ended() && !again && launch_.step >= last + distance_) keep_snapshot();
     if (!again) {
@@ -277,6 +282,7 @@ void ControlledRun::advance(std::uint64_t steps) {
 }
 
 void ControlledRun::go_to(std::uint64_t step) {
+  interrupted_ = false;
   if (step < launch_.step) {
     const auto behind = std::upper_bound(snapshots_.begin(), snapshots_.end(), step,
                                          [](std::uint64_t s, const Snapshot& kept) { return s < kept.launch.step; });
@@ -305,6 +311,7 @@ Stop ControlledRun::end_stop() const {
 }
 
 Stop ControlledRun::search(const Until& until) {
+  interrupted_ = false;
   watcher_->begin(until, launch_);
   // A report of an earlier search, which went past it: the checkers do not repeat it.
   const auto* known = until.report && !ended() ? watcher_->report_behind(until.from) : nullptr;
@@ -312,14 +319,16 @@ Stop ControlledRun::search(const Until& until) {
   std::uint64_t chunk = 256;
   while (!ended() && !watcher_->hit() && launch_.step < end) {
     advance(std::min(chunk, end - launch_.step));
+    if (interrupted_ && !watcher_->hit()) break;
     chunk = std::min(chunk * 2, kSearchSteps);
   }
   if (ended() && known == nullptr) watcher_->look(launch_);
   watcher_->end();
   if (watcher_->hit() && watcher_->step() < end) {
     go_to(watcher_->step());
-    return watcher_->stop();
+    return interrupted_ ? arrived() : watcher_->stop();
   }
+  if (interrupted_) return arrived();
   return known != nullptr ? known->second : end_stop();
 }
 
@@ -329,9 +338,12 @@ Position ControlledRun::position() {
   const std::uint64_t here = launch_.step;
   if (ended()) return {.step = here};
   if (furthest_ <= here || watcher_->at(here).step != here) {
+    // No movement: it is not interrupted.
+    const std::function<bool()> keep_going = std::exchange(keep_going_, nullptr);
     advance(1);
     const bool ran = launch_.step > here;
     go_to(here);
+    keep_going_ = keep_going;
     if (!ran) return {.step = here};
   }
   return watcher_->at(here);
@@ -352,9 +364,15 @@ Stop ControlledRun::run() {
   return search({.from = launch_.step, .breakpoints = &breakpoints_, .watches = &watches_, .report = true});
 }
 
+// Behind a movement to a step.
+Stop ControlledRun::arrived() const {
+  if (interrupted_) return {StopReason::interrupted, {}, {}};
+  return ended() ? end_stop() : Stop{};
+}
+
 Stop ControlledRun::steps(std::uint64_t count) {
   advance(count);
-  return ended() ? end_stop() : Stop{};
+  return arrived();
 }
 
 Stop ControlledRun::warp_step() {
@@ -376,13 +394,13 @@ Stop ControlledRun::to(StopReason reason) {
 
 Stop ControlledRun::seek(std::uint64_t step) {
   go_to(step);
-  return ended() ? end_stop() : Stop{};
+  return arrived();
 }
 
 Stop ControlledRun::back(std::uint64_t count) {
   if (launch_.step == 0) return {StopReason::beginning, {}, {}};
   go_to(launch_.step - std::min(count, launch_.step));
-  return {};
+  return arrived();
 }
 
 Stop ControlledRun::back_line() {
@@ -390,14 +408,15 @@ Stop ControlledRun::back_line() {
   for (std::uint64_t at = launch_.step; at > 0 && now.pc >= 0;) {
     // The latest steps are recorded in memory; for earlier ones the run is repeated.
     if (--at >= furthest_ || watcher_->at(at).step != at) go_to(at);
+    if (interrupted_) return arrived();
     const Position there = watcher_->at(at).step == at ? watcher_->at(at) : position();
     if (there.cta != now.cta || there.warp != now.warp) continue;
     if (line_of(*launch_.program, there.pc) == line_of(*launch_.program, now.pc)) continue;
     go_to(at);
-    return {StopReason::line, {}, there};
+    return interrupted_ ? arrived() : Stop{StopReason::line, {}, there};
   }
   go_to(0);
-  return {StopReason::beginning, {}, {}};
+  return interrupted_ ? arrived() : Stop{StopReason::beginning, {}, {}};
 }
 
 // --- stop conditions -------------------------------------------------------------------------------------------------
@@ -424,8 +443,8 @@ std::vector<std::int32_t> ControlledRun::pcs_of(std::string_view file, std::int3
   std::vector<std::int32_t> pcs;
   bool inside = false;
   for (std::int32_t pc = 0; pc < static_cast<std::int32_t>(program.ops.size()); ++pc) {
-    const bool there = any_place(
-        program, pc, [&](std::string_view of, std::int32_t at) { return at == line && of.ends_with(file); });
+    const bool there =
+        any_place(program, pc, [&](std::string_view of, std::int32_t at) { return at == line && of.ends_with(file); });
     if (there && !inside) pcs.push_back(pc);
     inside = there;
   }

@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,8 +49,9 @@ enum class StopReason : std::uint8_t {
   event,       // after an effect that other threads can observe
   report,      // after the instruction that was reported
   finished,
-  failed,     // the launch ended with an error
-  beginning,  // position 0: there is no earlier position
+  failed,       // the launch ended with an error
+  beginning,    // position 0: there is no earlier position
+  interrupted,  // by set_keep_going: anywhere on the way
 };
 [[nodiscard]] std::string_view name(StopReason reason);
 
@@ -97,6 +99,9 @@ class ControlledRun {
   Stop back(std::uint64_t count);
   Stop back_line();  // to where that warp was last at a different line
 
+  // Asked during every movement, at least once in 2^16 instructions; false ends it where it is.
+  void set_keep_going(std::function<bool()> keep_going) { keep_going_ = std::move(keep_going); }
+
   // --- stop conditions --- The pcs where a line begins: each op of the line, or of code inlined into it, that follows
   // an op of another line. `file` may be the end of a path. Ops without a source line have their line in the PTX.
   [[nodiscard]] std::vector<std::int32_t> pcs_of(std::string_view file, std::int32_t line) const;
@@ -117,6 +122,7 @@ class ControlledRun {
   struct Until;
 
   void advance(std::uint64_t steps);
+  [[nodiscard]] Stop arrived() const;
   void keep_snapshot();
   void go_to(std::uint64_t step);
   void harvest();
@@ -139,6 +145,8 @@ class ControlledRun {
   std::map<int, std::vector<std::int32_t>> breakpoints_;
   std::map<int, Watch> watches_;
   int next_number_ = 1;
+  std::function<bool()> keep_going_;
+  bool interrupted_ = false;  // the last movement
 };
 
 }  // namespace kvscope::ptx

@@ -302,6 +302,40 @@ TEST(ControlledRun, SharedMemoryCanBeWatchedBeforeTheFirstStep) {
 }
 
 // Memory for only one snapshot: the beginning is kept, so moving backward still works.
+// After any number of questions, on the way forward and on the way back: what follows is the same launch.
+TEST(ControlledRun, AnInterruptedMovementCanBeContinued) {
+  constexpr int kRounds = 20'000;
+  const auto whole_launch = steps_launch(kRounds);
+  ControlledRun whole(whole_launch->device, *whole_launch->module, whole_launch->config);
+  ASSERT_EQ(whole.run().reason, StopReason::finished);
+  const std::uint64_t end = whole.step();
+  ASSERT_GT(end, std::uint64_t{4} << 16);
+  const std::string at_end = state_of(whole);
+  whole.back(end - 1000);
+  const std::string at_1000 = state_of(whole);
+
+  for (int questions = 0; questions < 6; ++questions) {
+    const auto launch = steps_launch(kRounds);
+    ControlledRun run(launch->device, *launch->module, launch->config);
+    int left = questions;
+    const auto keep_going = [&left] { return left-- > 0; };
+    run.set_keep_going(keep_going);
+    EXPECT_EQ((questions % 2 == 0 ? run.run() : run.seek(end)).reason, StopReason::interrupted);
+    EXPECT_LE(run.step(), static_cast<std::uint64_t>(questions) << 16);
+    EXPECT_FALSE(run.ended());
+    EXPECT_EQ(run.position().step, run.step());
+    left = 1000;
+    EXPECT_EQ(run.run().reason, StopReason::finished);
+    EXPECT_EQ(state_of(run), at_end);
+    left = 0;
+    EXPECT_EQ(run.back(1).reason, StopReason::interrupted);
+    EXPECT_LT(run.step(), end);
+    run.set_keep_going(nullptr);
+    EXPECT_EQ(run.seek(1000).reason, StopReason::step);
+    EXPECT_EQ(state_of(run), at_1000);
+  }
+}
+
 TEST(ControlledRun, GoesBackWithoutRoomForSnapshots) {
   const auto launch = steps_launch(900);
   ControlledRun run(launch->device, *launch->module, launch->config, nullptr, 1);
