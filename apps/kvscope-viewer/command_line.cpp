@@ -14,6 +14,8 @@
 #include "apps/common/help_page.h"
 #include "apps/common/usage.h"
 #include "apps/common/written_files.h"
+#include "apps/kvscope-viewer/kernel_run.h"
+#include "apps/launch/options.h"
 #include "core/base/errors.h"
 #include "viz/window/export.h"
 #include "viz/window/theme_choice.h"
@@ -25,6 +27,8 @@ constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 
 // The options as typed; they are checked together when all of them are known.
 struct Words {
+  LaunchRequest launch;
+  std::vector<const CLI::Option*> of_launch;
   std::optional<std::string> file, render, scenario, trace, simulate, select, tile, tile_layout, completion, view,
       theme;
   std::optional<std::string> flow, candidate;
@@ -45,8 +49,9 @@ void add_options(CLI::App& app, Words& words) {
   const std::string of_render = "Options of --render";
   app.add_option(
       "FILE", words.file,
-      "Scenario (JSON), trace (.kvt) or golden bundle (.npz, .safetensors) to show; for a window also the result of "
-      "a lab's check, which opens at its first failed test: without --step, --view and --candidate");
+      "Scenario (JSON), trace (.kvt), golden bundle (.npz, .safetensors) or kernel (.ptx) to show; for a window also "
+      "the "
+      "result of a lab's check, which opens at its first failed test: without --step, --view and --candidate");
   CLI::Option* render =
       app.add_option("--render", words.render,
                      "Write a picture of a run to a .png, .svg or .pdf file, or an animation to a .gif, "
@@ -60,8 +65,9 @@ void add_options(CLI::App& app, Words& words) {
       ->check(CLI::IsMember(view_names()));
   app.add_option(
       "--step", words.step,
-      "Engine step to show, at its end; -1: before the first step [default: for a picture, the step with the "
-      "most blocks in use; for an animation, the first step]");
+      "Engine step to show, at its end; -1: before the first step; of a kernel: warp instructions that have been "
+      "executed [default: for a picture, the step with the most blocks in use; for an animation, the first step; for a "
+      "kernel, 0]");
   app.add_option("--theme", words.theme, "Colors [default: dark for a picture, else the last one used]")
       ->check(CLI::IsMember(std::vector<std::string>{"dark", "light", "high-contrast"}));
   app.add_option("--font-scale", words.font_scale,
@@ -149,12 +155,21 @@ void add_options(CLI::App& app, Words& words) {
                  "wavefronts]")
       ->needs(render)
       ->group(of_render);
+  const std::size_t before = app.get_options().size();
+  add_launch_options(app, words.launch);
+  const std::vector<CLI::Option*> options = app.get_options([](const CLI::Option*) { return true; });
+  for (std::size_t i = before; i < options.size(); ++i) {
+    options[i]->group("Options of the launch of a kernel (.ptx)");
+    words.of_launch.push_back(options[i]);
+  }
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit; alone")
       ->check(CLI::IsMember(completion_shells()));
   app.add_option("--simulate", words.simulate)->group("");
   app.add_flag("--changed", words.changed)->group("");
+  add_argument_help(app);
   add_examples(app,
                {"kvscope-viewer apps/scenarios/first_light.json", "kvscope-viewer golden.npz --candidate mine.npz",
+                "kvscope-viewer apps/examples/scale.ptx --block 64 --arg 'f32[64]' --arg 2.5",
                 "kvscope-viewer --render pool.png --scenario apps/scenarios/first_light.json --view pool --step 6"});
 }
 
@@ -337,6 +352,50 @@ void check_alone(const CLI::App& app, const char* option, const std::vector<std:
   if (!faults.empty()) throw InputError("command line", std::move(faults));
 }
 
+std::string long_name(const CLI::Option& option) {
+  return "--" + option.get_lnames().front();
+}
+
+KernelRequest kernel_request(const CLI::App& app, const Words& words) {
+  std::vector<std::string> taken{"FILE", "--render", "--step", "--theme", "--font-scale", "--size", "--scale"};
+  KernelRequest request;
+  for (const CLI::Option* option : words.of_launch) {
+    taken.push_back(long_name(*option));
+    request.has_launch = request.has_launch || option->count() > 0;
+  }
+  check_alone(app, "a kernel", taken);
+  std::vector<Fault> faults;
+  check_font(words, faults);
+  if (words.render && viz::picture_format(QString::fromStdString(*words.render)) != viz::PictureFormat::png) {
+    faults.push_back({"--render", fmt::format("'{}': the picture of a kernel is a .png", *words.render)});
+  }
+  check_range("--scale", words.scale, kSmallestScale, kLargestScale, "2 is for a HiDPI screen", faults);
+  request.size = size_of(words, faults);
+  if (words.step && *words.step < 0) {
+    faults.push_back({"--step", fmt::format("{} is below 0: a kernel begins at step 0", *words.step)});
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+  request.launch = words.launch;
+  request.launch.path = *words.file;
+  request.out = words.render;
+  if (words.step) request.step = static_cast<std::uint64_t>(*words.step);
+  request.scale = words.scale;
+  if (words.theme) request.theme = theme_of(*words.theme);
+  request.font_scale = words.font_scale;
+  return request;
+}
+
+// Options of a launch need a kernel.
+void check_no_launch(const Words& words) {
+  std::vector<Fault> faults;
+  for (const CLI::Option* option : words.of_launch) {
+    if (option->count() == 0) continue;
+    faults.push_back({long_name(*option), words.file ? fmt::format("launches a kernel, and '{}' is no PTX", *words.file)
+                                                     : "needs the PTX file of a kernel: add its FILE"});
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
 CommandLine meaning_of(CLI::App& app, const Words& words) {
   CommandLine line;
   if (words.changed && !words.simulate) {
@@ -350,11 +409,17 @@ CommandLine meaning_of(CLI::App& app, const Words& words) {
     check_alone(app, "--simulate", {"--trace", "--changed"});
     line.mode = CommandLine::Mode::simulate;
     line.simulate = {*words.simulate, *words.trace, words.changed};
+  } else if (words.file && is_ptx(*words.file)) {
+    line.mode = CommandLine::Mode::kernel;
+    line.kernel = kernel_request(app, words);
+    if (words.render) check_program_files(app);
   } else if (words.render) {
+    check_no_launch(words);
     line.mode = CommandLine::Mode::render;
     line.render = render_request(words);
     check_program_files(app);
   } else {
+    check_no_launch(words);
     line.mode = CommandLine::Mode::window;
     line.window = window_request(words);
   }

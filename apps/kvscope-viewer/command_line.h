@@ -1,6 +1,7 @@
 // The command line of kvscope-viewer as plain data: a window, a picture, or (for the program itself) a simulation.
 //
 //   kvscope-viewer [FILE] [--candidate F] [--view V] [--step N] [--theme T] [--font-scale X]
+//   kvscope-viewer KERNEL.ptx [--block N] [--arg VALUE]... [--step N] [--render OUT] ...
 //   kvscope-viewer --render OUT --scenario F | --trace F  [--view V] [--step N] [--to M] [--size WxH] ...
 //   kvscope-viewer --simulate F --trace OUT               started by the window for a scenario; not in --help
 #pragma once
@@ -11,6 +12,7 @@
 
 #include <QtCore/QSize>
 
+#include "apps/launch/launch.h"
 #include "viz/geometry/board.h"
 #include "viz/view/theme.h"
 
@@ -61,12 +63,25 @@ struct SimulateRequest {
   bool changed = false;  // the scenario is read from standard input; the file is the one that it was opened from
 };
 
+// A kernel of a PTX file: a window of its own, or a picture of that window.
+struct KernelRequest {
+  LaunchRequest launch;
+  bool has_launch = false;            // an option of the launch was given: it is started
+  std::optional<std::string> out;     // the picture
+  std::optional<std::uint64_t> step;  // warp instructions that have been executed
+  QSize size{1600, 1000};             // [px], logical, as are the others those of a picture
+  double scale = 1;
+  std::optional<viz::ThemeKind> theme;
+  std::optional<double> font_scale;
+};
+
 struct CommandLine {
-  enum class Mode : std::uint8_t { window, render, simulate, answered };
+  enum class Mode : std::uint8_t { window, render, kernel, simulate, answered };
   Mode mode = Mode::answered;
   int exit_code = 0;  // answered: --help, --version, a fault that has been printed
   WindowRequest window;
   RenderRequest render;
+  KernelRequest kernel;
   SimulateRequest simulate;
 };
 

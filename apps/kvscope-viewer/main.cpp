@@ -7,6 +7,7 @@
 #include "apps/common/signals.h"
 #include "apps/common/terminal_output.h"
 #include "apps/kvscope-viewer/command_line.h"
+#include "apps/kvscope-viewer/kernel_window.h"
 #include "apps/kvscope-viewer/render.h"
 #include "apps/kvscope-viewer/simulate.h"
 #include "apps/kvscope-viewer/window.h"
@@ -22,6 +23,8 @@ int run(int argc, char** argv) {
       return show_window(line.window, argc, argv);
     case CommandLine::Mode::render:
       return render(line.render, argc, argv);
+    case CommandLine::Mode::kernel:
+      return line.kernel.out ? render_kernel(line.kernel, argc, argv) : show_kernel(line.kernel, argc, argv);
     case CommandLine::Mode::simulate:
       return simulate_to_file(line.simulate.scenario, line.simulate.trace, line.simulate.changed);
     case CommandLine::Mode::answered:

@@ -8,6 +8,7 @@
 #include "apps/kvscope-viewer/gallery.h"
 #include "apps/kvscope-viewer/gallery_picture.h"
 #include "apps/kvscope-viewer/golden_run.h"
+#include "apps/kvscope-viewer/kernel_run.h"
 #include "apps/kvscope-viewer/lab_list.h"
 #include "apps/kvscope-viewer/tile_source.h"
 #include "core/base/errors.h"
@@ -189,6 +190,23 @@ viz::Labs SimulatorBackend::labs() {
 
 std::optional<viz::LabResult> SimulatorBackend::lab_result(const std::string& path) {
   return read_lab_result(path, lab_list(program_.parent_path()));
+}
+
+bool SimulatorBackend::is_kernel(const std::string& path) {
+  return is_ptx(path);
+}
+
+viz::KernelFile SimulatorBackend::kernel_file(const std::string& path) {
+  return read_kernel_file(path);
+}
+
+std::string SimulatorBackend::kernel_command(const viz::KernelLaunch& launch) {
+  return command_of(launch);
+}
+
+std::unique_ptr<viz::KernelRun> SimulatorBackend::start_kernel(const viz::KernelLaunch& launch,
+                                                               const std::function<bool()>& keep_going) {
+  return apps::start_kernel(launch, keep_going);
 }
 
 QImage SimulatorBackend::picture(const std::string& path, viz::ThemeKind theme,

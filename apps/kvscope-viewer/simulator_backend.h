@@ -45,6 +45,11 @@ class SimulatorBackend final : public viz::Backend {
   [[nodiscard]] viz::Gallery gallery() override;
   [[nodiscard]] viz::Labs labs() override;
   [[nodiscard]] std::optional<viz::LabResult> lab_result(const std::string& path) override;
+  [[nodiscard]] bool is_kernel(const std::string& path) override;
+  [[nodiscard]] viz::KernelFile kernel_file(const std::string& path) override;
+  [[nodiscard]] std::string kernel_command(const viz::KernelLaunch& launch) override;
+  [[nodiscard]] std::unique_ptr<viz::KernelRun> start_kernel(const viz::KernelLaunch& launch,
+                                                             const std::function<bool()>& keep_going) override;
   [[nodiscard]] QImage picture(const std::string& path, viz::ThemeKind theme,
                                const std::function<bool()>& keep_going) override;
 

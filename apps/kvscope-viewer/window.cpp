@@ -67,10 +67,7 @@ void check_file(const WindowRequest& request) {
 
 }  // namespace
 
-int show_window(const WindowRequest& request, int argc, char** argv) {
-  check_file(request);
-  need_a_display();
-  QApplication application(argc, argv);
+void set_up_application() {
   QApplication::setApplicationName(QStringLiteral("kvscope-viewer"));
   QApplication::setApplicationVersion(QStringLiteral(KVSCOPE_VERSION));
   QApplication::setOrganizationName(QStringLiteral("kvscope"));
@@ -79,6 +76,13 @@ int show_window(const WindowRequest& request, int argc, char** argv) {
   if (!viz::load_fonts()) {
     throw InputError("internal error", "", "the embedded fonts are missing: text would be boxes; build it again");
   }
+}
+
+int show_window(const WindowRequest& request, int argc, char** argv) {
+  check_file(request);
+  need_a_display();
+  QApplication application(argc, argv);
+  set_up_application();
   SimulatorBackend backend(QCoreApplication::applicationFilePath().toStdString());
   viz::MainWindow window(backend);
   if (request.theme) window.set_theme(setting_of(*request.theme));

@@ -10,4 +10,7 @@ namespace kvscope::apps {
 // `argc` and `argv` are the program's own.
 [[nodiscard]] int show_window(const WindowRequest& request, int argc, char** argv);
 
+// Names, icon and fonts of the application. Precondition: a QApplication exists. InputError: the fonts are missing.
+void set_up_application();
+
 }  // namespace kvscope::apps

@@ -14,6 +14,7 @@
 #include "viz/playback/attention.h"
 #include "viz/playback/event_source.h"
 #include "viz/playback/facts.h"
+#include "viz/playback/kernel_run.h"
 #include "viz/playback/run.h"
 #include "viz/playback/tile_request.h"
 #include "viz/playback/tile_source.h"
@@ -23,7 +24,8 @@ namespace kvscope::viz {
 
 // Three worker threads call it, possibly at the same time: one calls open() and run_changed(), one explain(), locate(),
 // stage(), tile_source(), attend() and compare(), one picture(). gallery(), labs() and lab_result() are called by the
-// thread of the window, the first two once.
+// thread of the window, the first two once. Each kernel window has a thread that calls start_kernel() and the run that
+// it returns; is_kernel(), kernel_file() and kernel_command() are called by the thread of the windows.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -77,6 +79,20 @@ class Backend {
   // The results in `path` when it is a file of `kvscope lab check --json`; nullopt for any other file. InputError: the
   // file is damaged, or the course has no such lab.
   [[nodiscard]] virtual std::optional<LabResult> lab_result(const std::string& /*path*/) { return std::nullopt; }
+
+  // Whether `path` is PTX, by its name or its first characters.
+  [[nodiscard]] virtual bool is_kernel(const std::string& /*path*/) { return false; }
+
+  // The kernels of a PTX file. InputError: the file has faults, or no kernel.
+  [[nodiscard]] virtual KernelFile kernel_file(const std::string& path);
+
+  // The command that debugs the same launch, quoted for a shell. InputError: a word that is no option, or its value.
+  [[nodiscard]] virtual std::string kernel_command(const KernelLaunch& launch);
+
+  // Executes the launch once to its end, so that all its reports are known, and returns it at its beginning. If
+  // `keep_going` returns false, the end is not known yet. InputError: the launch has faults.
+  [[nodiscard]] virtual std::unique_ptr<KernelRun> start_kernel(const KernelLaunch& launch,
+                                                                const std::function<bool()>& keep_going);
 
   // One call at a time. The picture of a scenario on its card of the gallery: the place that the first link of its
   // notes opens, otherwise its busiest step. A null image: the scenario cannot be shown, or takes too long to simulate.

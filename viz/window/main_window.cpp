@@ -1,6 +1,5 @@
 #include "viz/window/main_window.h"
 
-#include <QtCore/QStandardPaths>
 #include <QtGui/QScreen>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
@@ -21,6 +20,7 @@
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
+#include "viz/window/kernel_window.h"
 #include "viz/window/lab_panel.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/notes_panel.h"
@@ -41,10 +41,6 @@ constexpr QSize kFirstSize{1600, 1000}, kSmallestSize{720, 480};  // [px]
 constexpr int kPaintGalleryAfter = 200;  // [ms] on the start page: a file that is opened at once needs no gallery
 constexpr int kLowestPicture = 80;       // [px] that bars with many lines leave for it
 constexpr int kDockWidth = 430, kWhyHeight = 520, kTabsHeight = 330;
-
-QString settings_folder(const QString& folder) {
-  return folder.isEmpty() ? QStandardPaths::writableLocation(QStandardPaths::AppConfigLocation) : folder;
-}
 
 }  // namespace
 
@@ -112,6 +108,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
 MainWindow::~MainWindow() {
   // Child widgets are destroyed after the members, so they must not refer to the document any more.
   disconnect(scenario_panel_, nullptr, this, nullptr);  // an editor that is closed below changes nothing
+  for (const QPointer<KernelWindow>& kernel : kernels_) delete kernel;
   run_.reset();
   const std::unique_ptr<Document> last = std::move(document_);
   show_document();

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <QtCore/QPointer>
 #include <QtCore/QTimer>
 #include <QtWidgets/QMainWindow>
 
@@ -48,6 +49,7 @@ class ExportBar;
 class StatusLine;
 class TileBar;
 class FindBar;
+class KernelWindow;
 class LabPanel;
 class MessageBar;
 class NotesPanel;
@@ -68,7 +70,8 @@ class MainWindow final : public QMainWindow {
   explicit MainWindow(Backend& backend, const QString& folder = {}, QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  // Also the results of a lab (kvscope lab check --json): the lab's scenario is opened at the first failing test.
+  // Also the results of a lab (kvscope lab check --json): the lab's scenario is opened at the first failing test. A
+  // kernel (PTX) is opened in a window of its own.
   void open(const QString& path, const OpenWish& wish = {});
   void open_lab(const LabEntry& lab);
   void close_document();
@@ -134,6 +137,7 @@ class MainWindow final : public QMainWindow {
   // main_window_files.cpp
   void connect_files();
   void load(const QString& path, const OpenWish& wish);
+  void open_kernel(const QString& path);
   void open_result(const LabResult& result, const QString& path);
   void show_scenario(const LabEntry& lab, const NoteLink& place);
   void show_lab_panel();  // when the file that was opened belongs to a lab
@@ -227,6 +231,7 @@ class MainWindow final : public QMainWindow {
   LabPanel* lab_panel_ = nullptr;
   Caption* caption_ = nullptr;
   std::unique_ptr<Presentation> presentation_;
+  std::vector<QPointer<KernelWindow>> kernels_;
   std::vector<QDockWidget*> docks_;
   std::vector<DockTitle*> titles_;
   DockTabs* tabs_ = nullptr;

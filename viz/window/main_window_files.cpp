@@ -20,6 +20,7 @@
 #include "viz/window/export_bar.h"
 #include "viz/window/fault_words.h"
 #include "viz/window/file_dialog.h"
+#include "viz/window/kernel_window.h"
 #include "viz/window/lab_panel.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
@@ -96,6 +97,7 @@ void MainWindow::connect_files() {
 
 void MainWindow::open(const QString& path, const OpenWish& wish) {
   try {
+    if (backend_.is_kernel(path.toStdString())) return open_kernel(path);
     if (const auto result = backend_.lab_result(path.toStdString())) return open_result(*result, path);
   } catch (...) {
     return messages_->show_message({QStringLiteral("open"),
@@ -117,6 +119,22 @@ void MainWindow::load(const QString& path, const OpenWish& wish) {
   messages_->dismiss(QStringLiteral("open"));
   messages_->dismiss(QStringLiteral("drop"));
   loader_.open(path);
+}
+
+void MainWindow::open_kernel(const QString& path) {
+  std::erase(kernels_, nullptr);
+  for (const QPointer<KernelWindow>& other : kernels_) {
+    if (other->path() != path) continue;
+    other->raise();
+    return other->activateWindow();
+  }
+  auto* const window = new KernelWindow(backend_, QFileInfo(session_.settings_file()).absolutePath());
+  window->setAttribute(Qt::WA_DeleteOnClose);
+  window->set_look(*theme_, font_scale_);
+  connect(window, &KernelWindow::opened, &recent_, &RecentFiles::add);
+  kernels_.emplace_back(window);
+  window->show();
+  window->open(path);
 }
 
 // --- labs ------------------------------------------------------------------------------------------------------------
@@ -376,7 +394,8 @@ void MainWindow::ask_for_file() {
   QFileDialog* dialog = make_file_dialog(this, tr("Open a scenario, a trace, a golden bundle or results of a lab"),
                                          document_ ? document_->path() : recent_.paths().value(0));
   dialog->setFileMode(QFileDialog::ExistingFile);
-  dialog->setNameFilters({tr("Scenarios, traces, bundles (*.json *.kvt *.npz *.safetensors)"), tr("All files (*)")});
+  dialog->setNameFilters(
+      {tr("Scenarios, traces, bundles, kernels (*.json *.kvt *.npz *.safetensors *.ptx)"), tr("All files (*)")});
   connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) { open(path); });
   dialog->open();
 }

@@ -28,6 +28,7 @@
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
+#include "viz/window/kernel_window.h"
 #include "viz/window/lab_panel.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
@@ -108,6 +109,9 @@ void MainWindow::apply_theme() {
   scenario_panel_->set_theme(*theme_, font_scale_);
   lab_panel_->set_theme(*theme_, font_scale_);
   for (DockTitle* title : titles_) title->set_theme(*theme_);
+  for (const QPointer<KernelWindow>& kernel : kernels_) {
+    if (kernel) kernel->set_look(*theme_, font_scale_);
+  }
   gallery_timer_.start();
   actions_[Do::theme_system]->setChecked(theme_setting_ == ThemeSetting::system);
   actions_[Do::theme_dark]->setChecked(theme_setting_ == ThemeSetting::dark);
@@ -282,7 +286,8 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
     const bool is_text = is_text_field(widget) && writes_a_character(key);
     if (widget != nullptr && widget->window() == this && !is_text && presentation_->take(key)) return true;
   }
-  if (event->type() == QEvent::ShortcutOverride) {
+  const auto* const in_window = qobject_cast<const QWidget*>(watched);
+  if (event->type() == QEvent::ShortcutOverride && in_window != nullptr && in_window->window() == this) {
     const auto* key = static_cast<QKeyEvent*>(event);
     if (key->key() == Qt::Key_Space && takes_blanks(watched, key->modifiers())) {
       event->accept();

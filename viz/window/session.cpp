@@ -5,11 +5,14 @@
 
 #include <QtCore/QDir>
 #include <QtCore/QSettings>
+#include <QtCore/QStandardPaths>
 
 #include "viz/playback/player.h"
 
 namespace kvscope::viz {
 namespace {
+
+constexpr const char* kSessionFile = "viewer.ini";
 
 // Stored as a number: the order of Selection::Kind is part of the file format.
 void write_selection(QSettings& settings, const Selection& s) {
@@ -126,10 +129,30 @@ double read_number(const QSettings& settings, const char* key, double lowest, do
   return number >= lowest && number <= highest ? number : otherwise;
 }
 
+SessionLook read_look(const QSettings& settings) {
+  const auto value = [&](const char* key) { return settings.value(QString::fromLatin1(key)); };
+  SessionLook look;
+  look.theme = find_theme_setting(value("look/theme").toString()).value_or(ThemeSetting::system);
+  look.font_scale = read_number(settings, "look/font_scale", kSmallestFont, kLargestFont, 1);
+  look.speed = read_number(settings, "look/speed", Player::kSlowest, Player::kFastest, 4);
+  look.motion = settings.value(QStringLiteral("look/motion"), true).toBool();
+  look.geometry = value("look/geometry").toByteArray();
+  look.docks = value("look/docks").toByteArray();
+  return look;
+}
+
 }  // namespace
 
+QString settings_folder(const QString& folder) {
+  return folder.isEmpty() ? QStandardPaths::writableLocation(QStandardPaths::AppConfigLocation) : folder;
+}
+
+SessionLook Session::stored_look(const QString& folder) {
+  return read_look(QSettings(QDir(folder).filePath(QString::fromLatin1(kSessionFile)), QSettings::IniFormat));
+}
+
 Session::Session(const QString& folder)
-    : file_(QDir(folder).filePath(QStringLiteral("viewer.ini"))),
+    : file_(QDir(folder).filePath(QString::fromLatin1(kSessionFile))),
       lock_(QDir(folder).filePath(QStringLiteral("viewer.lock"))) {
   QDir().mkpath(folder);
   lock_.setStaleLockTime(0);  // a lock is stale only if its process no longer exists, not after a certain time
@@ -151,12 +174,7 @@ void Session::read() {
     return settings.value(QString::fromLatin1(key), otherwise);
   };
   ended_badly_ = !value("session/clean", true).toBool() && !value("place/path").toString().isEmpty();
-  look_.theme = find_theme_setting(value("look/theme").toString()).value_or(ThemeSetting::system);
-  look_.font_scale = read_number(settings, "look/font_scale", kSmallestFont, kLargestFont, 1);
-  look_.speed = read_number(settings, "look/speed", Player::kSlowest, Player::kFastest, 4);
-  look_.motion = settings.value(QStringLiteral("look/motion"), true).toBool();
-  look_.geometry = value("look/geometry").toByteArray();
-  look_.docks = value("look/docks").toByteArray();
+  look_ = read_look(settings);
   place_.path = value("place/path").toString();
   place_.position = Position(value("place/position", 0).toLongLong());
   place_.view = find_view(value("place/view").toString().toStdString()).value_or(View::overview);

@@ -51,8 +51,14 @@ struct SessionPlace {
   friend bool operator==(const SessionPlace&, const SessionPlace&) = default;
 };
 
+// The folder of the settings files, for `folder` empty: the system's for this program.
+[[nodiscard]] QString settings_folder(const QString& folder = {});
+
 class Session {
  public:
+  // The look that the last window kept, for a window that has no session.
+  [[nodiscard]] static SessionLook stored_look(const QString& folder);
+
   // `folder` is created if it is missing. The file is <folder>/viewer.ini, which also has the list of recent files.
   explicit Session(const QString& folder);
   ~Session();  // without end() it counts as a crash

@@ -385,6 +385,24 @@ Stop ControlledRun::line() {
   return search({.from = launch_.step, .breakpoints = &breakpoints_, .watches = &watches_, .warp = &now, .line = true});
 }
 
+// The call depth of the lane group that runs next; -1: none does.
+int ControlledRun::depth_here() {
+  const Position at = position();
+  const Cta* const cta = at.cta < 0 ? nullptr : find_cta(launch_, at.cta);
+  if (cta == nullptr) return -1;
+  for (const LaneGroup& group : cta->warps[static_cast<std::size_t>(at.warp)].lane_groups) {
+    if ((group.lanes & at.lanes) != 0) return group.depth;
+  }
+  return -1;
+}
+
+Stop ControlledRun::over() {
+  const int depth = depth_here();
+  Stop stop = line();
+  while (stop.reason == StopReason::line && depth_here() > depth) stop = line();
+  return stop;
+}
+
 Stop ControlledRun::to(StopReason reason) {
   return search({.from = launch_.step,
                  .barrier = reason == StopReason::barrier,

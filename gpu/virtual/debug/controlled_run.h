@@ -94,6 +94,7 @@ class ControlledRun {
   Stop steps(std::uint64_t count);  // warp instructions, of any warp
   Stop warp_step();                 // until the next warp has executed one instruction
   Stop line();                      // until that warp reaches a different source line
+  Stop over();                      // the same, not in functions that the line calls
   Stop to(StopReason reason);       // barrier, event or report
   Stop seek(std::uint64_t step);    // to any position; past the end: the end
   Stop back(std::uint64_t count);
@@ -123,6 +124,7 @@ class ControlledRun {
 
   void advance(std::uint64_t steps);
   [[nodiscard]] Stop arrived() const;
+  [[nodiscard]] int depth_here();
   void keep_snapshot();
   void go_to(std::uint64_t step);
   void harvest();

@@ -357,24 +357,6 @@ void DebugSession::check_watch(const Watch& watch) const {
 
 // --- movements -------------------------------------------------------------------------------------------------------
 
-// The call depth of the lane group that runs next; -1: none does.
-int DebugSession::depth_here() {
-  const Position at = run_.position();
-  const Cta* const cta = at.cta < 0 ? nullptr : find_cta(run_.launch(), at.cta);
-  if (cta == nullptr) return -1;
-  for (const LaneGroup& group : cta->warps[static_cast<std::size_t>(at.warp)].lane_groups) {
-    if ((group.lanes & at.lanes) != 0) return group.depth;
-  }
-  return -1;
-}
-
-Stop DebugSession::step_over() {
-  const int depth = depth_here();
-  Stop stop = run_.line();
-  while (stop.reason == StopReason::line && depth_here() > depth) stop = run_.line();
-  return stop;
-}
-
 bool DebugSession::goes(const std::string& verb, const Words& w) {
   if (verb == "run" || verb == "r" || verb == "continue" || verb == "c") {
     const Stop stop = run_to_stop();
@@ -387,7 +369,7 @@ bool DebugSession::goes(const std::string& verb, const Words& w) {
   } else if (verb == "line" || verb == "n") {
     went(run_.line());
   } else if (verb == "over" || verb == "o") {
-    went(step_over());
+    went(run_.over());
   } else if (verb == "barrier") {
     went(run_.to(StopReason::barrier));
   } else if (verb == "event") {

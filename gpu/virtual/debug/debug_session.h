@@ -79,8 +79,6 @@ class DebugSession {
   bool looks(const std::string& verb, const Words& words);
   void went(const Stop& stop);
   Stop run_to_stop();
-  Stop step_over();
-  int depth_here();
   Position looked_at();
   bool holds_here(const BreakCondition& condition);
   [[nodiscard]] std::vector<std::int32_t> pcs_of(const std::string& where) const;

@@ -36,6 +36,38 @@ const LaneGroup* find_lane_group(const Warp& warp, LaneMask lanes) {
   return best;
 }
 
+// Untyped bits are mostly integers or floats. The size is used to guess: a small number is an integer.
+bool looks_like_float(std::uint64_t bits) {
+  const auto exponent = bits >> 23 & 0xff;
+  return exponent > 64 && exponent < 192 && (bits & 0x7fff'ffff) >= (1u << 24);
+}
+
+// The number followed by its bits, if they differ.
+std::string number_text(Type type, std::uint64_t value) {
+  const std::string said = value_text(type, value);
+  if (type == Type::pred || said.starts_with("0x")) return said;
+  return fmt::format("0x{:0{}x}  {}", value, bits(type) / 4, said);
+}
+
+}  // namespace
+
+std::string lanes_text(LaneMask lanes) {
+  if (lanes == kAllLanes) return "all lanes";
+  std::string out;
+  for (int lane = 0; lane < kLanes;) {
+    if ((lanes >> lane & 1) == 0) {
+      ++lane;
+      continue;
+    }
+    int end = lane;
+    while (end + 1 < kLanes && (lanes >> (end + 1) & 1) != 0) ++end;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", lane);
+    if (end > lane) out += fmt::format("-{}", end);
+    lane = end + 1;
+  }
+  return (std::has_single_bit(lanes) ? "lane " : "lanes ") + out;
+}
+
 std::string wait_text(const Launch& launch, const LaneGroup& f) {
   const Wait& wait = f.wait;
   switch (wait.kind) {
@@ -64,30 +96,6 @@ std::string wait_text(const Launch& launch, const LaneGroup& f) {
   return {};
 }
 
-std::string lanes_text(LaneMask lanes) {
-  if (lanes == kAllLanes) return "all lanes";
-  std::string out;
-  for (int lane = 0; lane < kLanes;) {
-    if ((lanes >> lane & 1) == 0) {
-      ++lane;
-      continue;
-    }
-    int end = lane;
-    while (end + 1 < kLanes && (lanes >> (end + 1) & 1) != 0) ++end;
-    out += fmt::format("{}{}", out.empty() ? "" : ",", lane);
-    if (end > lane) out += fmt::format("-{}", end);
-    lane = end + 1;
-  }
-  return (std::has_single_bit(lanes) ? "lane " : "lanes ") + out;
-}
-
-// Untyped bits are mostly integers or floats. The size is used to guess: a small number is an integer.
-bool looks_like_float(std::uint64_t bits) {
-  const auto exponent = bits >> 23 & 0xff;
-  return exponent > 64 && exponent < 192 && (bits & 0x7fff'ffff) >= (1u << 24);
-}
-
-// The number in the notation of its type.
 std::string value_text(Type type, std::uint64_t value) {
   switch (type) {
     case Type::pred:
@@ -113,15 +121,6 @@ std::string value_text(Type type, std::uint64_t value) {
       return fmt::format("{}", value);
   }
 }
-
-// The number followed by its bits, if they differ.
-std::string number_text(Type type, std::uint64_t value) {
-  const std::string said = value_text(type, value);
-  if (type == Type::pred || said.starts_with("0x")) return said;
-  return fmt::format("0x{:0{}x}  {}", value, bits(type) / 4, said);
-}
-
-}  // namespace
 
 std::string instruction_text(const Program& program, std::int32_t pc) {
   const OpSource& source = program.sources[static_cast<std::size_t>(pc)];

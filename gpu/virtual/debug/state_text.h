@@ -20,6 +20,13 @@ namespace kvscope::ptx {
 // The instruction at a pc with its guard, on one line: "@!%p1 ld.global.u32 %r3, [%rd3+4]".
 [[nodiscard]] std::string instruction_text(const Program& program, std::int32_t pc);
 
+// "all lanes", "lane 3", "lanes 0-15,20".
+[[nodiscard]] std::string lanes_text(LaneMask lanes);
+// What the lane group waits for: "barrier 0"; "" if it does not wait.
+[[nodiscard]] std::string wait_text(const Launch& launch, const LaneGroup& group);
+// A number in the notation of its type; untyped bits as the number that they look like: "1.5f", "-3".
+[[nodiscard]] std::string value_text(Type type, std::uint64_t value);
+
 // All lane groups of all resident CTAs; `next`, if given, is marked.
 [[nodiscard]] std::string where_text(const Launch& launch, const Position* next = nullptr);
 

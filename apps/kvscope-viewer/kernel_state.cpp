@@ -1,0 +1,166 @@
+#include "apps/kvscope-viewer/kernel_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include "gpu/virtual/debug/state_text.h"
+#include "gpu/virtual/machine/warp/residents.h"
+
+namespace kvscope::apps {
+namespace {
+
+using viz::KernelGroup;
+using viz::KernelState;
+
+// Where a row of KernelState::groups comes from.
+struct GroupPlace {
+  std::int32_t cta = -1, warp = -1;
+  ptx::LaneMask lanes = 0;
+};
+
+std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Position& next, KernelState& state) {
+  std::vector<GroupPlace> places;
+  for (const ptx::Cta& cta : launch.ctas) {
+    if (cta.state == ptx::CtaState::done) continue;
+    for (const ptx::Warp& warp : cta.warps) {
+      for (const ptx::LaneGroup& group : warp.lane_groups) {
+        if (group.lanes == 0) continue;
+        const bool is_next = next.cta == cta.index && next.warp == warp.index && (next.lanes & group.lanes) != 0;
+        const bool waits = group.state == ptx::LaneGroupState::waiting;
+        if (is_next) state.next = static_cast<std::int32_t>(state.groups.size());
+        state.groups.push_back({.cta = cta.index,
+                                .warp = warp.index,
+                                .cta_name = fmt::format("({},{},{})", cta.at[0], cta.at[1], cta.at[2]),
+                                .lanes = ptx::lanes_text(group.lanes),
+                                .state = is_next ? KernelGroup::State::next
+                                         : waits ? KernelGroup::State::waits
+                                                 : KernelGroup::State::ready,
+                                .instruction = group.pc,
+                                .waits_for = waits ? ptx::wait_text(launch, group) : std::string()});
+        places.push_back({cta.index, warp.index, group.lanes});
+      }
+    }
+  }
+  return places;
+}
+
+viz::KernelRegister register_of(const ptx::RegisterValue& value) {
+  viz::KernelRegister out{.name = value.name, .type = std::string(name(value.type)), .values = {}, .bits = {}};
+  for (std::size_t lane = 0; lane < viz::kWarpLanes; ++lane) {
+    if ((value.lanes >> lane & 1) == 0) continue;
+    out.values[lane] = ptx::value_text(value.type, value.bits[lane]);
+    out.bits[lane] = value.type == ptx::Type::pred
+                         ? std::to_string(value.bits[lane])
+                         : fmt::format("{:0{}x}", value.bits[lane], std::max(1, ptx::bits(value.type) / 4));
+  }
+  return out;
+}
+
+viz::KernelWriter writer_of(const ptx::Writer& writer, const ptx::Program& program) {
+  const std::int32_t warp = writer.thread / viz::kWarpLanes;
+  viz::KernelWriter out{.text = {}, .step = writer.step, .instruction = writer.pc, .warp = writer.engine ? -1 : warp};
+  out.text =
+      writer.engine ? fmt::format("{} issued by warp {}", name(writer.copy), warp) : fmt::format("warp {}", warp);
+  out.text += fmt::format("  {}  {}", program.statement(writer.pc).opcode, program.source_text(writer.pc));
+  return out;
+}
+
+viz::KernelShared shared_of(const ptx::ControlledRun& run, const ptx::Cta& cta) {
+  viz::KernelShared out{.base = ptx::kSharedBase, .bytes = {}, .writer = {}, .writers = {}, .variables = {}};
+  out.bytes.reserve(cta.shared.size());
+  out.writer.reserve(cta.shared.size());
+  std::map<std::tuple<std::uint64_t, std::int32_t, std::int32_t, bool>, std::int32_t> numbers;
+  for (std::size_t i = 0; i < cta.shared.size(); ++i) {
+    out.bytes.push_back(std::to_integer<std::uint8_t>(cta.shared[i]));
+    const ptx::Writer writer = run.writers().of(cta.index, ptx::kSharedBase + i);
+    if (writer.pc < 0) {
+      out.writer.push_back(-1);
+      continue;
+    }
+    const auto [place, is_new] =
+        numbers.try_emplace({writer.step, writer.pc, writer.thread / viz::kWarpLanes, writer.engine},
+                            static_cast<std::int32_t>(out.writers.size()));
+    if (is_new) out.writers.push_back(writer_of(writer, *run.launch().program));
+    out.writer.push_back(place->second);
+  }
+  const ptx::Module& module = *run.launch().program->module;
+  for (const auto& [variable, address] : run.launch().layout->shared) {
+    const ptx::Variable& v = module.variables[static_cast<std::size_t>(variable)];
+    out.variables.emplace_back(static_cast<std::uint64_t>(address), ptx::declared_name(v.name));
+  }
+  std::ranges::sort(out.variables);
+  return out;
+}
+
+// Lines of a text that says that there is nothing are left out.
+std::vector<std::string> list_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("no ")) lines.push_back(line);
+  }
+  return lines;
+}
+
+viz::KernelReport report_of(const ptx::Report& report, const ptx::Launch& launch) {
+  viz::KernelReport out;
+  out.step = report.step;
+  out.title = name(report.kind);
+  out.message = report.message;
+  out.text = to_text(report);
+  out.severity = name(report.severity);
+  const auto& grid = launch.config.grid;
+  out.cta = static_cast<std::int32_t>(report.cta[0] + grid[0] * (report.cta[1] + grid[1] * report.cta[2]));
+  for (const ptx::ReportParty& party : report.parties) {
+    if (party.pc < 0) continue;
+    out.warp = party.warp;
+    out.instruction = party.pc;
+    break;
+  }
+  return out;
+}
+
+}  // namespace
+
+KernelState kernel_state(ptx::ControlledRun& run, const std::vector<ptx::Report>& reports, const ShownWarp& shown) {
+  KernelState state;
+  const ptx::Position next = run.position();
+  const ptx::Launch& launch = run.launch();
+  state.step = run.step();
+  state.status = launch.status == ptx::LaunchStatus::running    ? viz::KernelStatus::running
+                 : launch.status == ptx::LaunchStatus::finished ? viz::KernelStatus::finished
+                                                                : viz::KernelStatus::failed;
+  const std::vector<GroupPlace> places = add_groups(launch, next, state);
+  state.shown = state.next;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const bool asked = places[i].cta == shown.cta && places[i].warp == shown.warp;
+    // Of a warp with several groups, the one that runs next.
+    const bool is_next_warp = state.next >= 0 && shown.cta == next.cta && shown.warp == next.warp;
+    if (asked && !is_next_warp) {
+      state.shown = static_cast<std::int32_t>(i);
+      break;
+    }
+  }
+  if (state.shown < 0 && !places.empty()) state.shown = 0;  // nothing can run: a deadlock shows who waits
+  if (state.shown >= 0) {
+    const GroupPlace& place = places[static_cast<std::size_t>(state.shown)];
+    for (const std::string& reg : ptx::live_registers(launch, place.cta, place.warp, place.lanes)) {
+      const auto value = ptx::read_register(launch, place.cta, place.warp, place.lanes, reg);
+      if (value) state.registers.push_back(register_of(*value));
+    }
+    if (const ptx::Cta* const cta = ptx::find_cta(launch, place.cta)) state.shared = shared_of(run, *cta);
+    state.barriers = list_of(ptx::barriers_text(launch, place.cta));
+    state.copies = list_of(ptx::copies_text(launch, place.cta));
+  }
+  for (const ptx::Report& report : reports) state.reports.push_back(report_of(report, launch));
+  state.printed = launch.printed;
+  return state;
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,251 @@
+#include "viz/view/kernel_shared_view.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <QtGui/QKeyEvent>
+#include <QtGui/QMouseEvent>
+#include <QtGui/QPainter>
+#include <QtWidgets/QScrollBar>
+
+#include "viz/view/text.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kWordText = 10.5;    // [px] at font scale 1
+constexpr double kCopiedAlpha = 0.9;  // of the color of copies
+
+QString hex_digits(std::uint64_t value, int digits) {
+  return QString::number(value, 16).rightJustified(digits, QLatin1Char('0'));
+}
+
+// The bytes of a word in memory order as a number; the last word may be cut off by the end.
+std::uint32_t word_value(const KernelShared& shared, std::int64_t word) {
+  std::uint32_t value = 0;
+  const auto from = static_cast<std::size_t>(word * kBankBytes);
+  for (std::size_t i = 0; i < kBankBytes && from + i < shared.bytes.size(); ++i) {
+    value |= static_cast<std::uint32_t>(shared.bytes[from + i]) << (8 * i);
+  }
+  return value;
+}
+
+const KernelWriter* last_writer(const KernelShared& shared, std::int64_t word) {
+  const KernelWriter* last = nullptr;
+  const auto from = static_cast<std::size_t>(word * kBankBytes);
+  for (std::size_t i = from; i < std::min(from + kBankBytes, shared.writer.size()); ++i) {
+    if (shared.writer[i] < 0) continue;
+    const KernelWriter& writer = shared.writers[static_cast<std::size_t>(shared.writer[i])];
+    if (last == nullptr || writer.step > last->step) last = &writer;
+  }
+  return last;
+}
+
+// "tile + 128"; empty: no variable is there.
+QString variable_at(const KernelShared& shared, std::uint64_t address) {
+  QString out;
+  for (const auto& [start, name] : shared.variables) {
+    if (start > address) break;
+    out = QStringLiteral("%1 + %2").arg(QString::fromStdString(name), QString::number(address - start));
+  }
+  return out;
+}
+
+}  // namespace
+
+QString word_sentence(const KernelShared& shared, std::int64_t word) {
+  const std::uint64_t address = shared.base + static_cast<std::uint64_t>(word * kBankBytes);
+  const std::uint32_t value = word_value(shared, word);
+  QStringList parts{QStringLiteral("0x") + hex_digits(address, 5)};
+  if (const QString variable = variable_at(shared, address); !variable.isEmpty()) parts << variable;
+  parts << KernelSharedView::tr("bank %1").arg(address / kBankBytes % kBanks);
+  const KernelWriter* const writer = last_writer(shared, word);
+  if (writer == nullptr) {
+    parts << KernelSharedView::tr("not written");
+  } else {
+    parts << QStringLiteral("%1 = %2 = %3f")
+                 .arg(hex_digits(value, 8), QString::number(static_cast<std::int32_t>(value)),
+                      QString::number(static_cast<double>(std::bit_cast<float>(value)), 'g', 7));
+    parts << KernelSharedView::tr("written by %1 after step %2")
+                 .arg(QString::fromStdString(writer->text), QString::number(writer->step));
+  }
+  return parts.join(QStringLiteral("  ·  "));
+}
+
+KernelSharedView::KernelSharedView(QWidget* parent) : QAbstractScrollArea(parent) {
+  setAccessibleName(tr("Shared memory"));
+  setFocusPolicy(Qt::StrongFocus);
+  viewport()->setMouseTracking(true);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+}
+
+void KernelSharedView::set_shared(const KernelShared& shared, std::uint64_t step) {
+  shared_ = shared;
+  step_ = step;
+  if (current_ >= layout_now().words) current_ = -1;
+  fit_scroll();
+  viewport()->update();
+  tell(current_);
+}
+
+// About a word; -1: what the colors mean.
+void KernelSharedView::tell(std::int64_t word) {
+  if (word >= 0) return Q_EMIT told(word_sentence(shared_, word));
+  Q_EMIT told(shared_.bytes.empty() ? QString()
+                                    : tr("color: the warp or copy that wrote a word last  ·  outlined: by the last "
+                                         "step  ·  double click: go to before its write"));
+}
+
+void KernelSharedView::set_theme(const Theme& theme, double font_scale) {
+  theme_ = &theme;
+  font_scale_ = font_scale;
+  fit_scroll();
+  viewport()->update();
+}
+
+KernelBytesLayout KernelSharedView::layout_now() const {
+  return kernel_bytes_layout(viewport()->width(), font_scale_, static_cast<std::int64_t>(shared_.bytes.size()),
+                             shared_.base, verticalScrollBar()->value());
+}
+
+void KernelSharedView::fit_scroll() {
+  const KernelBytesLayout at = layout_now();
+  verticalScrollBar()->setRange(0, std::max(0, qRound(at.height()) - viewport()->height()));
+  verticalScrollBar()->setPageStep(viewport()->height());
+  verticalScrollBar()->setSingleStep(qRound(at.line));
+}
+
+const KernelWriter* KernelSharedView::writer_of(std::int64_t word) const {
+  return last_writer(shared_, word);
+}
+
+QColor KernelSharedView::fill_of(std::int64_t word) const {
+  const KernelWriter* const writer = writer_of(word);
+  if (writer == nullptr) return theme_->cell_free;
+  return writer->warp < 0 ? with_alpha(theme_->cached, kCopiedAlpha) : theme_->owner_style(writer->warp).fill;
+}
+
+void KernelSharedView::paintEvent(QPaintEvent*) {
+  QPainter painter(viewport());
+  painter.fillRect(viewport()->rect(), theme_->card);
+  const QFont small = mono_font(kWordText * font_scale_);
+  const QFont words = ui_font(kWordText * 1.2 * font_scale_);
+  if (shared_.bytes.empty()) {
+    draw_text(painter, words, theme_->text_quiet, {12, 24 * font_scale_},
+              tr("The CTA that is shown has no shared memory, or has ended."));
+    return;
+  }
+  const KernelBytesLayout at = layout_now();
+  const double up = cap_height(small) / 2;
+  const bool has_room = at.cell >= text_width(small, QStringLiteral("00000000")) + 4;
+  const auto [first, last] = at.visible(viewport()->height());
+  painter.save();
+  painter.setClipRect(QRectF(0, at.head, viewport()->width(), viewport()->height()));
+  for (std::int64_t line = first; line < last; ++line) {
+    const QRectF axis = at.address(line);
+    const std::uint64_t start = shared_.base / kBankLineBytes * kBankLineBytes;
+    draw_text(painter, small, theme_->text_quiet, {6, axis.center().y() + up},
+              QStringLiteral("0x") + hex_digits(start + static_cast<std::uint64_t>(line * kBankLineBytes), 5));
+    for (std::int64_t bank = 0; bank < kBanks; ++bank) {
+      const std::int64_t word = line * kBanks + bank - at.first_bank;
+      if (word < 0 || word >= at.words) continue;
+      const QRectF cell = at.word(word).adjusted(0.5, 0.5, -0.5, -0.5);
+      const QColor fill = fill_of(word);
+      painter.fillRect(cell, fill);
+      const KernelWriter* const writer = writer_of(word);
+      if (has_room && writer != nullptr) {
+        draw_text(painter, small, theme_->ink_on(fill), {cell.left() + 2, cell.center().y() + up},
+                  hex_digits(word_value(shared_, word), 8));
+      }
+      if (writer != nullptr && writer->step + 1 == step_) {
+        painter.setPen(QPen(theme_->accent, 2));
+        painter.drawRect(cell.adjusted(1, 1, -1, -1));
+      }
+      if (word == current_) {
+        painter.setPen(QPen(theme_->text, 2));
+        painter.drawRect(cell.adjusted(1, 1, -1, -1));
+      }
+    }
+  }
+  painter.restore();
+  for (std::int64_t bank = 0; bank < kBanks; ++bank) {
+    const QRectF box = at.bank(bank);
+    const QString number = QString::number(bank);
+    if (bank % 4 != 0 && box.width() < text_width(small, QStringLiteral("00 "))) continue;
+    draw_text(painter, small, theme_->text_quiet,
+              {box.center().x() - text_width(small, number) / 2, box.center().y() + up}, number);
+  }
+}
+
+void KernelSharedView::resizeEvent(QResizeEvent* event) {
+  QAbstractScrollArea::resizeEvent(event);
+  fit_scroll();
+}
+
+void KernelSharedView::mouseMoveEvent(QMouseEvent* event) {
+  const auto word = layout_now().word_at(event->position());
+  tell(word.value_or(current_));
+}
+
+void KernelSharedView::mousePressEvent(QMouseEvent* event) {
+  if (const auto word = layout_now().word_at(event->position())) set_current(*word);
+}
+
+void KernelSharedView::mouseDoubleClickEvent(QMouseEvent* event) {
+  if (const auto word = layout_now().word_at(event->position())) want_write(*word);
+}
+
+void KernelSharedView::leaveEvent(QEvent*) {
+  tell(current_);
+}
+
+void KernelSharedView::keyPressEvent(QKeyEvent* event) {
+  const std::int64_t last = layout_now().words - 1;
+  const auto by = [&](std::int64_t words) {
+    set_current(current_ < 0 ? 0 : std::clamp(current_ + words, std::int64_t{0}, last));
+  };
+  if (last < 0 || event->modifiers() != Qt::NoModifier) return QAbstractScrollArea::keyPressEvent(event);
+  switch (event->key()) {
+    case Qt::Key_Left:
+      return by(-1);
+    case Qt::Key_Right:
+      return by(1);
+    case Qt::Key_Up:
+      return by(-kBanks);
+    case Qt::Key_Down:
+      return by(kBanks);
+    case Qt::Key_Home:
+      return set_current(0);
+    case Qt::Key_End:
+      return set_current(last);
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (current_ >= 0) want_write(current_);
+      return;
+    default:
+      QAbstractScrollArea::keyPressEvent(event);
+  }
+}
+
+void KernelSharedView::scrollContentsBy(int, int) {
+  viewport()->update();
+}
+
+void KernelSharedView::set_current(std::int64_t word) {
+  current_ = word;
+  setAccessibleDescription(word_sentence(shared_, word));
+  tell(word);
+  const KernelBytesLayout at = layout_now();
+  const QRectF cell = at.word(word);
+  QScrollBar* const bar = verticalScrollBar();
+  if (cell.top() < at.head) bar->setValue(bar->value() - qRound(at.head - cell.top()));
+  if (cell.bottom() > viewport()->height()) bar->setValue(bar->value() + qRound(cell.bottom() - viewport()->height()));
+  viewport()->update();
+}
+
+void KernelSharedView::want_write(std::int64_t word) {
+  if (const KernelWriter* const writer = writer_of(word)) Q_EMIT write_wanted(writer->step);
+}
+
+}  // namespace kvscope::viz

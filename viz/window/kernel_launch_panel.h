@@ -1,0 +1,62 @@
+// The launch of a kernel as a form: which kernel, its extents, a field for each parameter, further options; below them
+// the command that debugs the same launch.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <QtCore/QString>
+#include <QtWidgets/QWidget>
+
+#include "viz/playback/kernel_run.h"
+#include "viz/view/theme.h"
+
+class QComboBox;
+class QFormLayout;
+class QLabel;
+class QLineEdit;
+class QPlainTextEdit;
+class QPushButton;
+
+namespace kvscope::viz {
+
+// The words of a line as a shell separates them: blanks, quotes, backslashes. Throws InputError for a quote that does
+// not end.
+[[nodiscard]] std::vector<std::string> shell_words(const std::string& line);
+// A line of which shell_words() makes the same words.
+[[nodiscard]] std::string shell_line(const std::vector<std::string>& words);
+
+class KernelLaunchPanel final : public QWidget {
+  Q_OBJECT
+ public:
+  // The command of a launch; an exception is shown in its place.
+  using Command = std::function<std::string(const KernelLaunch&)>;
+  explicit KernelLaunchPanel(Command command, QWidget* parent = nullptr);
+
+  // Empty fields of `launch` get what the kernel requires.
+  void set_file(const KernelFile& file, const KernelLaunch& launch);
+  // What the fields say. Throws InputError as shell_words().
+  [[nodiscard]] KernelLaunch launch() const;
+  void set_theme(const Theme& theme, double font_scale);
+
+ Q_SIGNALS:
+  void start_wanted();
+
+ private:
+  void show_parameters(const std::vector<std::string>& values);
+  void show_command();
+  [[nodiscard]] const KernelEntry* entry() const;
+
+  Command command_;
+  KernelFile file_;
+  QComboBox* kernel_;
+  QLineEdit *grid_, *block_, *cluster_, *shared_, *others_;
+  QWidget* parameters_;
+  QFormLayout* rows_;
+  std::vector<QLineEdit*> values_;
+  QPushButton *start_, *copy_;
+  QPlainTextEdit* shown_command_;
+};
+
+}  // namespace kvscope::viz

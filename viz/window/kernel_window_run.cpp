@@ -1,0 +1,210 @@
+// The launch of the kernel window, and its movements.
+#include <algorithm>
+#include <utility>
+
+#include <QtCore/QFileInfo>
+#include <QtGui/QCloseEvent>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QPlainTextEdit>
+#include <QtWidgets/QStatusBar>
+#include <QtWidgets/QTabWidget>
+
+#include "viz/view/kernel_code_view.h"
+#include "viz/window/busy_bar.h"
+#include "viz/window/fault_words.h"
+#include "viz/window/file_dialog.h"
+#include "viz/window/kernel_launch_panel.h"
+#include "viz/window/kernel_window.h"
+#include "viz/window/message_bar.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::size_t kMostWishes = 16;  // movements that wait
+
+}  // namespace
+
+struct KernelWindow::Result {
+  std::shared_ptr<KernelRun> run;
+  std::optional<KernelState> state;
+};
+
+void KernelWindow::open(const QString& path, const std::optional<KernelLaunch>& launch,
+                        std::optional<std::uint64_t> step) {
+  messages_->dismiss(QStringLiteral("launch"));
+  KernelFile file;
+  try {
+    file = backend_.kernel_file(path.toStdString());
+  } catch (...) {
+    messages_->show_message({QStringLiteral("launch"),
+                             true,
+                             tr("%1 could not be opened").arg(file_name(path)),
+                             current_fault_lines(),
+                             {{tr("Try again"), [this, path, launch, step] { open(path, launch, step); }}}});
+    Q_EMIT shown();
+    return;
+  }
+  forget_run();
+  path_ = path;
+  first_step_ = step;
+  setWindowFilePath(path);
+  setWindowTitle(tr("%1 - kvscope").arg(file_name(path)));
+  const std::optional<KernelLaunch> last = launch ? launch : launches_.find(path);
+  KernelLaunch empty;
+  empty.path = path.toStdString();
+  launch_panel_->set_file(file, last.value_or(empty));
+  Q_EMIT opened(path);
+  if (launch) start();
+}
+
+void KernelWindow::start() {
+  if (path_.isEmpty()) return;
+  if (job_.running()) {
+    job_.cancel();
+    statusBar()->showMessage(tr("The movement before is being cancelled: start again when it has ended"));
+    return;
+  }
+  messages_->dismiss(QStringLiteral("launch"));
+  KernelLaunch launch;
+  try {
+    launch = launch_panel_->launch();
+  } catch (...) {
+    messages_->show_message(
+        {QStringLiteral("launch"), true, tr("The launch cannot be read"), current_fault_lines(), {}});
+    return;
+  }
+  forget_run();
+  launches_.keep(launch);
+  const KernelWish first{.move = first_step_ ? KernelMove::seek : KernelMove::stay,
+                         .step = std::exchange(first_step_, std::nullopt).value_or(0),
+                         .breakpoints = {breakpoints_.begin(), breakpoints_.end()}};
+  begin(tr("Executing %1 once to its end").arg(file_name(path_)),
+        [&backend = backend_, result = result_, launch, first](const Job::Tell& tell) {
+          const auto keep_going = [&tell] { return tell(0, 0, 0); };
+          result->run = backend.start_kernel(launch, keep_going);
+          result->state = result->run->go(first, keep_going);
+        });
+}
+
+void KernelWindow::begin(const QString& title, Job::Work work) {
+  busy_bar_->start(title);
+  job_.start(std::move(work));
+  update_actions();
+}
+
+void KernelWindow::go(KernelMove move) {
+  KernelWish wish;
+  wish.move = move;
+  go(wish);
+}
+
+void KernelWindow::go(const KernelWish& wish) {
+  if (!run_) return;
+  // A slider that is dragged: only its last position matters.
+  if (!wishes_.empty() && wishes_.back().move == KernelMove::seek && wish.move == KernelMove::seek) wishes_.pop_back();
+  if (wishes_.size() >= kMostWishes) return;
+  wishes_.push_back(wish);
+  if (wish.move != KernelMove::stay && wish.move != KernelMove::seek) warp_ = {-1, -1};
+  next_wish();
+}
+
+void KernelWindow::next_wish() {
+  if (job_.running() || wishes_.empty() || !run_) return;
+  KernelWish wish = wishes_.front();
+  wishes_.pop_front();
+  wish.cta = warp_.first;
+  wish.warp = warp_.second;
+  wish.breakpoints = {breakpoints_.begin(), breakpoints_.end()};
+  result_ = std::make_shared<Result>();
+  begin(tr("Executing"), [run = run_, result = result_, wish](const Job::Tell& tell) {
+    result->state = run->go(wish, [&tell] { return tell(0, 0, 0); });
+  });
+}
+
+void KernelWindow::finished() {
+  busy_bar_->stop();
+  const std::shared_ptr<Result> result = std::exchange(result_, std::make_shared<Result>());
+  const bool is_new = result->run != nullptr;
+  if (is_new) run_ = std::move(result->run);
+  if (is_new) code_ = run_->code();
+  if (is_new) show_code();
+  if (result->state) {
+    state_ = std::move(*result->state);
+    show_state();
+  }
+  update_actions();
+  next_wish();
+  if (!busy()) Q_EMIT shown();
+}
+
+void KernelWindow::forget_run() {
+  wishes_.clear();
+  run_.reset();
+  result_ = std::make_shared<Result>();
+  code_ = {};
+  state_ = {};
+  warp_ = {-1, -1};
+  views_.clear();
+  while (sources_->count() > 0) {
+    QWidget* const page = sources_->widget(0);
+    sources_->removeTab(0);
+    page->deleteLater();
+  }
+  sources_->hide();
+  ptx_->hide();
+  empty_->show();
+  groups_.clear();
+  registers_.clear();
+  reports_.clear();
+  report_text_->clear();
+  show_state();
+  update_actions();
+}
+
+void KernelWindow::toggle_breakpoint(std::int32_t source, std::int32_t line) {
+  if (source < 0 || source >= std::ssize(code_.sources)) return;
+  const KernelSource& file = code_.sources[static_cast<std::size_t>(source)];
+  if (!std::ranges::binary_search(file.lines_with_code, line)) {
+    const auto next = std::ranges::upper_bound(file.lines_with_code, line);
+    statusBar()->showMessage(next == file.lines_with_code.end()
+                                 ? tr("Line %1 has no instruction, nor does any line after it").arg(line)
+                                 : tr("Line %1 has no instruction: the next line that has is %2").arg(line).arg(*next));
+    return;
+  }
+  const KernelBreakpoint place{source, line};
+  if (breakpoints_.erase(place) == 0) breakpoints_.insert(place);
+  show_breakpoints();
+}
+
+// --- dialogs ---------------------------------------------------------------------------------------------------------
+
+void KernelWindow::ask_for_file() {
+  QFileDialog* const dialog = make_file_dialog(this, tr("Open a kernel"), path_);
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  dialog->setNameFilters({tr("PTX (*.ptx)"), tr("All files (*)")});
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) { open(path); });
+  dialog->open();
+}
+
+void KernelWindow::ask_where_to_export() {
+  QFileDialog* const dialog = make_file_dialog(this, tr("Save the picture as"), path_);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setNameFilter(tr("PNG (*.png)"));
+  dialog->setDefaultSuffix(QStringLiteral("png"));
+  dialog->selectFile(QFileInfo(path_).completeBaseName() + QStringLiteral(".png"));
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
+    const bool written = grab().save(path, "PNG");
+    if (written) return statusBar()->showMessage(tr("written: %1").arg(path));
+    messages_->show_message(
+        {QStringLiteral("write"), true, tr("%1 could not be written").arg(file_name(path)), {}, {}});
+  });
+  dialog->open();
+}
+
+void KernelWindow::closeEvent(QCloseEvent* event) {
+  wishes_.clear();
+  job_.cancel();
+  event->accept();
+}
+
+}  // namespace kvscope::viz
