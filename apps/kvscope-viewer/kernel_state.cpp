@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -24,6 +25,22 @@ struct GroupPlace {
   ptx::LaneMask lanes = 0;
 };
 
+std::string coordinates(const std::array<std::int64_t, 3>& at) {
+  return fmt::format("({},{},{})", at[0], at[1], at[2]);
+}
+
+// The next instruction is of a CTA that starts with it.
+KernelGroup starting_group(const ptx::Launch& launch, const ptx::Position& next) {
+  const auto& grid = launch.config.grid;
+  return {.cta = next.cta,
+          .warp = next.warp,
+          .cta_name = coordinates({next.cta % grid[0], next.cta / grid[0] % grid[1], next.cta / grid[0] / grid[1]}),
+          .lanes = ptx::lanes_text(next.lanes),
+          .state = KernelGroup::State::next,
+          .instruction = next.pc,
+          .waits_for = {}};
+}
+
 std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Position& next, KernelState& state) {
   std::vector<GroupPlace> places;
   for (const ptx::Cta& cta : launch.ctas) {
@@ -36,7 +53,7 @@ std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Positio
         if (is_next) state.next = static_cast<std::int32_t>(state.groups.size());
         state.groups.push_back({.cta = cta.index,
                                 .warp = warp.index,
-                                .cta_name = fmt::format("({},{},{})", cta.at[0], cta.at[1], cta.at[2]),
+                                .cta_name = coordinates(cta.at),
                                 .lanes = ptx::lanes_text(group.lanes),
                                 .state = is_next ? KernelGroup::State::next
                                          : waits ? KernelGroup::State::waits
@@ -46,6 +63,11 @@ std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Positio
         places.push_back({cta.index, warp.index, group.lanes});
       }
     }
+  }
+  if (state.next < 0 && next.cta >= 0) {
+    state.next = static_cast<std::int32_t>(state.groups.size());
+    state.groups.push_back(starting_group(launch, next));
+    places.push_back({next.cta, next.warp, next.lanes});
   }
   return places;
 }

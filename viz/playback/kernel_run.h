@@ -121,8 +121,9 @@ struct KernelState {
   std::optional<std::uint64_t> last;  // the position at the end of the launch, once it has been there
   KernelStatus status = KernelStatus::running;
   std::string arrived;  // why the last movement ended here: "breakpoint 1", "barrier 0 completed"; empty: as asked
-  std::vector<KernelGroup> groups;  // of all CTAs that have started and not ended
-  std::int32_t next = -1;           // index of groups; -1: no warp can run
+  // Of all CTAs that have started and not ended, and that of the next instruction.
+  std::vector<KernelGroup> groups;
+  std::int32_t next = -1;  // index of groups; -1: no warp can run
   // The lane group whose registers and shared memory are shown: the next one, or one of the warp that was asked for.
   std::int32_t shown = -1;
   std::vector<KernelRegister> registers;
