@@ -101,8 +101,8 @@ std::string shell_word(const std::string& word) {
 
 class VirtualKernelRun final : public viz::KernelRun {
  public:
-  VirtualKernelRun(const viz::KernelLaunch& launch, const std::function<bool()>& keep_going)
-      : prepared_(prepare(request_of(launch), true)),
+  VirtualKernelRun(const LaunchRequest& launch, const std::function<bool()>& keep_going)
+      : prepared_(prepare(launch, true)),
         run_(*prepared_.device, *prepared_.module, prepared_.config, checks_.monitor()) {
     read_code(launch.path);
     run_.set_keep_going(keep_going);
@@ -354,7 +354,7 @@ std::string command_of(const viz::KernelLaunch& launch) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-std::unique_ptr<viz::KernelRun> start_kernel(const viz::KernelLaunch& launch, const std::function<bool()>& keep_going) {
+std::unique_ptr<viz::KernelRun> start_kernel(const LaunchRequest& launch, const std::function<bool()>& keep_going) {
   return std::make_unique<VirtualKernelRun>(launch, keep_going);
 }
 

@@ -23,7 +23,7 @@ namespace kvscope::apps {
 
 // Prepares the launch, executes it once to its end, and goes back to its beginning, so that all reports are known.
 // InputError as prepare(). If `keep_going` returns false, the end is not known yet.
-[[nodiscard]] std::unique_ptr<viz::KernelRun> start_kernel(const viz::KernelLaunch& launch,
+[[nodiscard]] std::unique_ptr<viz::KernelRun> start_kernel(const LaunchRequest& launch,
                                                            const std::function<bool()>& keep_going);
 
 }  // namespace kvscope::apps

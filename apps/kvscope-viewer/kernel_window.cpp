@@ -52,7 +52,8 @@ int show_kernel(const KernelRequest& request, int argc, char** argv) {
 }
 
 int render_kernel(const KernelRequest& request, int argc, char** argv) {
-  static_cast<void>(prepare(request.launch));  // faults of the launch are printed, as by kvscope
+  // Faults of the launch are printed, as by kvscope. It is not executed: the window does that.
+  static_cast<void>(start_kernel(request.launch, [] { return false; }));
   need_no_display();
   QApplication application(argc, argv);
   set_up_application();
@@ -63,6 +64,13 @@ int render_kernel(const KernelRequest& request, int argc, char** argv) {
   window.set_look(theme, request.font_scale.value_or(1));
   window.resize(request.size);
   window.show();
+  QApplication::processEvents();
+  if (window.size() != request.size) {
+    throw InputError("command line", "--size",
+                     fmt::format("a kernel's window is at least {}x{} at this text size, not {}x{}: choose a larger "
+                                 "picture",
+                                 window.width(), window.height(), request.size.width(), request.size.height()));
+  }
   QEventLoop until_shown;
   QObject::connect(&window, &viz::KernelWindow::shown, &until_shown, &QEventLoop::quit, Qt::QueuedConnection);
   open_request(window, request);

@@ -206,7 +206,7 @@ std::string SimulatorBackend::kernel_command(const viz::KernelLaunch& launch) {
 
 std::unique_ptr<viz::KernelRun> SimulatorBackend::start_kernel(const viz::KernelLaunch& launch,
                                                                const std::function<bool()>& keep_going) {
-  return apps::start_kernel(launch, keep_going);
+  return apps::start_kernel(request_of(launch), keep_going);
 }
 
 QImage SimulatorBackend::picture(const std::string& path, viz::ThemeKind theme,

@@ -20,6 +20,8 @@ from program import fine, gallery, kvscope, no_display, viewer, write_json  # no
 GOOD = {"kvscope_scenario": 1, "name": "good", "model": "tiny", "cache": {"page_size": 4, "blocks": 8},
         "requests": {"list": [{"prompt_tokens": 5, "generate_tokens": 3}]}, "tile": {"BN": 4, "BK": 8}}
 
+SCALE = os.path.join(program.SOURCE, "apps", "examples", "scale.ptx")
+
 
 def without_name(text, name):
     """Fault lines without the program's name before each."""
@@ -46,6 +48,7 @@ class Faults(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         shutil.copy(os.path.join(self.made.name, "good.json"), self.folder.name)
         shutil.copy(os.path.join(self.made.name, "out", "trace.kvt"), os.path.join(self.folder.name, "good.kvt"))
+        shutil.copy(SCALE, self.folder.name)
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -105,6 +108,20 @@ class SameWordsAsTheCommandLine(Faults):
             if content(data) not in (None, right):
                 return data
         raise AssertionError(f"no byte of the page at {page} matters")
+
+    def test_kernels_and_their_launches(self):
+        self.put("damaged.ptx", ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry f() { nonsense; add }")
+        self.put("empty.ptx", "")
+        for launch in ("damaged.ptx", "empty.ptx", "missing.ptx", "scale.ptx", "scale.ptx --arg 'f32[4]'", "scale.ptx --arg x.npy --arg 2",
+                       "scale.ptx --arg 'f32[4]' --arg 2 --policy soon", "scale.ptx --arg 'f32[4]' --arg 2 --block 1025",
+                       "scale.ptx --arg 'f32[4]' --arg 2 --entry other", "scale.ptx --arg n=3 --arg 'f32[4]' --arg 2"):
+            with self.subTest(launch):
+                of_kvscope = kvscope("ptx", "run", *shlex.split(launch), cwd=self.folder.name)
+                of_viewer = viewer(*shlex.split(launch), "--render", "a.png", cwd=self.folder.name)
+                self.assertEqual((of_kvscope.returncode, of_viewer.returncode, of_viewer.stdout), (2, 2, ""))
+                # A fault of the text has its line below it, so that not every line begins with the program's name.
+                self.assertEqual(of_viewer.stderr.replace("kvscope-viewer: ", "kvscope: "), of_kvscope.stderr)
+                self.assertNotIn("a.png", os.listdir(self.folder.name))
 
     def test_traces(self):
         trace = os.path.join(self.made.name, "large", "trace.kvt")
@@ -351,6 +368,27 @@ OWN_WORDS = [
      ["command line: --select: 'lane 99': Lane 99: 0 registers: choose another one"]),
     ("one file given twice to a window", "good.json --scenario good.json",
      ["command line: FILE: 'good.json' is a second run, and a window shows one: leave it out"]),
+    ("a launch of what is no kernel", "good.json --block 32 --arg 3",
+     [f"command line: {option}: launches a kernel, and 'good.json' is no PTX" for option in ("--block", "--arg")]),
+    ("a launch of nothing", "--grid 2", ["command line: --grid: needs the PTX file of a kernel: add its FILE"]),
+    ("a launch of a picture of a run", "--render a.png --scenario good.json --smem 4",
+     ["command line: --smem: needs the PTX file of a kernel: add its FILE"]),
+    ("options of a run for a kernel", "scale.ptx --arg 'f32[4]' --arg 2 --view pool --candidate b.npz",
+     ["command line: --view: a kernel does not use it: leave it out",
+      "command line: --candidate: a kernel does not use it: leave it out"]),
+    ("options of a picture of a run for a kernel", "scale.ptx --arg 'f32[4]' --arg 2 --render a.png --select 'block 7' --motion",
+     ["command line: --motion: a kernel does not use it: leave it out",
+      "command line: --select: a kernel does not use it: leave it out"]),
+    ("a kernel as curves, before its beginning", "scale.ptx --arg 'f32[4]' --arg 2 --render a.svg --step -1",
+     ["command line: --render: 'a.svg': the picture of a kernel is a .png",
+      "command line: --step: -1 is below 0: a kernel begins at step 0"]),
+    ("a step behind the end of a kernel", "scale.ptx --arg 'f32[4]' --arg 2 --render a.png --step 13",
+     ["command line: --step: 13 is behind the end of the launch: it has 12 warp instructions"]),
+    ("a kernel whose launch cannot be started", "scale.ptx --block 2,2,2,2",
+     ["command line: --block: '2,2,2,2' has 4 numbers: at most 3: see 'kvscope-viewer --help'"]),
+    ("a kernel without a display", "scale.ptx",
+     ["no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one, write a picture: kvscope-viewer --render "
+      "picture.png --scenario FILE"]),
     ("no display", "good.json",
      ["no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one, write a picture: kvscope-viewer --render "
       "picture.png --scenario FILE"]),

@@ -87,6 +87,10 @@ class Kernel {
   QTemporaryDir dir_;
 };
 
+std::unique_ptr<viz::KernelRun> start(const viz::KernelLaunch& launch, const std::function<bool()>& keep_going) {
+  return start_kernel(request_of(launch), keep_going);
+}
+
 viz::KernelState go(viz::KernelRun& run, KernelMove move, std::uint64_t step = 0) {
   viz::KernelWish wish;
   wish.move = move;
@@ -231,7 +235,7 @@ RC_GTEST_PROP(LaunchWords, AreReadAsTheyWereWritten, ()) {
 
 TEST(KernelRun, KnowsTheEndAndBeginsAtTheBeginning) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch(), kGoOn);
+  const auto run = start(kernel.launch(), kGoOn);
   const viz::KernelState state = go(*run, KernelMove::stay);
   EXPECT_EQ(state.step, 0U);
   EXPECT_EQ(state.status, viz::KernelStatus::running);
@@ -247,7 +251,7 @@ TEST(KernelRun, KnowsTheEndAndBeginsAtTheBeginning) {
 
 TEST(KernelRun, EveryWayToAStepShowsTheSameState) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch(), kGoOn), other = start_kernel(kernel.launch(), kGoOn);
+  const auto run = start(kernel.launch(), kGoOn), other = start(kernel.launch(), kGoOn);
   const std::uint64_t last = *go(*run, KernelMove::stay).last;
   std::vector<std::string> forward{text_of(go(*run, KernelMove::stay))};
   for (std::uint64_t step = 1; step <= last; ++step) forward.push_back(text_of(go(*run, KernelMove::step)));
@@ -261,7 +265,7 @@ TEST(KernelRun, EveryWayToAStepShowsTheSameState) {
 // The debugger of the command line prints the state by other code.
 TEST(KernelRun, RowsAreThoseOfTheDebugger) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch(), kGoOn);
+  const auto run = start(kernel.launch(), kGoOn);
   const PreparedLaunch prepared = prepare(request_of(kernel.launch()), true);
   ptx::ControlledRun machine(*prepared.device, *prepared.module, prepared.config);
   const std::uint64_t last = *go(*run, KernelMove::stay).last;
@@ -298,7 +302,7 @@ TEST(KernelRun, RowsAreThoseOfTheDebugger) {
 
 TEST(KernelRun, SharedMemoryHasItsBytesAndWhoWroteThem) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch("1"), kGoOn);
+  const auto run = start(kernel.launch("1"), kGoOn);
   // Behind the barrier both warps have stored.
   viz::KernelState state = go(*run, KernelMove::barrier);
   EXPECT_THAT(state.arrived, HasSubstr("barrier 0"));
@@ -328,7 +332,7 @@ TEST(KernelRun, SharedMemoryHasItsBytesAndWhoWroteThem) {
 
 TEST(KernelRun, RegistersAreOfTheWarpThatWasAskedFor) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch("1"), kGoOn);
+  const auto run = start(kernel.launch("1"), kGoOn);
   static_cast<void>(go(*run, KernelMove::barrier));
   for (const std::int32_t warp : {0, 1}) {
     viz::KernelWish wish;
@@ -354,7 +358,7 @@ TEST(KernelRun, RegistersAreOfTheWarpThatWasAskedFor) {
 
 TEST(KernelRun, MovesByLineAndBack) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch("1"), kGoOn);
+  const auto run = start(kernel.launch("1"), kGoOn);
   std::vector<std::int32_t> lines{next_of(*run, go(*run, KernelMove::stay)).line};
   for (int i = 0; i < 2; ++i) lines.push_back(next_of(*run, go(*run, KernelMove::line)).line);
   EXPECT_THAT(lines, ElementsAre(4, 5, 6));
@@ -370,7 +374,7 @@ TEST(KernelRun, MovesByLineAndBack) {
 
 TEST(KernelRun, StopsAtBreakpointsOfTheSourceAndOfThePtx) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch(), kGoOn);
+  const auto run = start(kernel.launch(), kGoOn);
   const auto& sources = run->code().sources;
   ASSERT_EQ(sources.size(), 2U);
   EXPECT_THAT(sources[0].lines_with_code, ElementsAre(4, 5, 6, 7));
@@ -401,7 +405,7 @@ TEST(KernelRun, StopsAtBreakpointsOfTheSourceAndOfThePtx) {
 
 TEST(KernelRun, ReportsAreKnownFromTheBeginningWithTheirPlaces) {
   const Kernel kernel("");
-  const auto run = start_kernel(kernel.launch("1"), kGoOn);
+  const auto run = start(kernel.launch("1"), kGoOn);
   const viz::KernelState state = go(*run, KernelMove::stay);
   ASSERT_FALSE(state.reports.empty());
   std::set<std::string> titles;
@@ -428,7 +432,7 @@ TEST(KernelRun, ADeadlockShowsWhoWaits) {
   text.replace(text.find("bar.sync 0;"), 11, "bar.sync 0, 64;");
   text.replace(text.find("  .loc 1 7 1"), 12, "  @!%p bar.sync 1, 64;\n  .loc 1 7 1");
   std::ofstream(kernel.path()) << text;
-  const auto run = start_kernel(kernel.launch("1"), kGoOn);
+  const auto run = start(kernel.launch("1"), kGoOn);
   const viz::KernelState state = go(*run, KernelMove::end);
   EXPECT_EQ(state.status, viz::KernelStatus::failed);
   EXPECT_EQ(state.next, -1);
@@ -441,7 +445,7 @@ TEST(KernelRun, ADeadlockShowsWhoWaits) {
 
 TEST(KernelRun, AnInterruptedStartDoesNotKnowTheEnd) {
   const Kernel kernel;
-  const auto run = start_kernel(kernel.launch(), [] { return false; });
+  const auto run = start(kernel.launch(), [] { return false; });
   viz::KernelState state = go(*run, KernelMove::stay);
   EXPECT_EQ(state.step, 0U);
   EXPECT_FALSE(state.last);
@@ -458,7 +462,7 @@ TEST(KernelRun, AnInterruptedStartDoesNotKnowTheEnd) {
 
 TEST(KernelRun, WithoutTheSourceThePtxIsShown) {
   const Kernel kernel("bar.sync 0;", false);
-  const auto run = start_kernel(kernel.launch(), kGoOn);
+  const auto run = start(kernel.launch(), kGoOn);
   for (const viz::KernelInstruction& instruction : run->code().instructions) EXPECT_EQ(instruction.source, -1);
   EXPECT_TRUE(run->code().sources.front().lines.empty());
   EXPECT_FALSE(run->code().sources.back().lines.empty());
@@ -470,7 +474,7 @@ TEST(KernelRun, WithoutTheSourceThePtxIsShown) {
 TEST(KernelRun, ASourceThatIsShorterThanItsLinesIsNotShown) {
   const Kernel kernel;
   std::ofstream(kernel.folder() / "swap.cu") << "one line\n";
-  const auto run = start_kernel(kernel.launch(), kGoOn);
+  const auto run = start(kernel.launch(), kGoOn);
   for (const viz::KernelInstruction& instruction : run->code().instructions) EXPECT_EQ(instruction.source, -1);
   EXPECT_EQ(go(*run, KernelMove::step).step, 1U);
 }
@@ -479,13 +483,13 @@ TEST(KernelRun, AFaultyLaunchIsNotStarted) {
   const Kernel kernel;
   viz::KernelLaunch launch = kernel.launch();
   launch.arguments = {"u32[64]", "3"};
-  EXPECT_THROW(static_cast<void>(start_kernel(launch, kGoOn)), InputError);
+  EXPECT_THROW(static_cast<void>(start(launch, kGoOn)), InputError);
   launch = kernel.launch();
   launch.block = "32";  // .reqntid 64
-  EXPECT_ANY_THROW(static_cast<void>(start_kernel(launch, kGoOn)));
+  EXPECT_ANY_THROW(static_cast<void>(start(launch, kGoOn)));
   launch = kernel.launch();
   launch.path += ".missing";
-  EXPECT_THROW(static_cast<void>(start_kernel(launch, kGoOn)), InputError);
+  EXPECT_THROW(static_cast<void>(start(launch, kGoOn)), InputError);
 }
 
 }  // namespace

@@ -229,6 +229,37 @@ class Png(Pictures):
         self.assertGreater(accented("--select", "3:37"), accented() + 200)
 
 
+class Kernels(Pictures):
+    LAUNCH = (os.path.join(program.SOURCE, "apps", "examples", "scale.ptx"), "--grid", "2", "--block", "64", "--arg", "f32[128]", "--arg", "2.5")
+
+    def test_every_step_is_another_picture(self):
+        seen = {self.bytes_of(*self.LAUNCH)}
+        self.assertEqual(seen, {self.bytes_of(*self.LAUNCH, "--step", "0", "--size", "1600x1000", "--theme", "dark", "--font-scale", "1")})
+        for step in (1, 2, 20, 47, 48):
+            data = self.bytes_of(*self.LAUNCH, "--step", str(step))
+            self.assertNotIn(data, seen)
+            seen.add(data)
+
+    def test_the_launch_size_scale_and_theme_are_those_that_were_asked_for(self):
+        image = self.pixels_of(*self.LAUNCH, "--size", "1200x800")
+        self.assertEqual(image.shape, (800, 1200, 4))
+        self.assertEqual(tuple(image[799, 0, :3]), DARK)
+        large = self.pixels_of(*self.LAUNCH, "--size", "1200x800", "--scale", "2")
+        self.assertEqual(large.shape, (1600, 2400, 4))
+        self.assertLess(np.abs(large.reshape(800, 2, 1200, 2, 4).mean(axis=(1, 3)) - image).mean(), 6)
+        self.assertGreater(self.pixels_of(*self.LAUNCH, "--theme", "light")[999, 0, :3].min(), 200)
+        other = list(self.LAUNCH)
+        other[2] = "3"
+        self.assertNotEqual(self.bytes_of(*self.LAUNCH), self.bytes_of(*other))
+
+    def test_a_picture_that_is_too_small_is_refused_with_the_smallest(self):
+        done = viewer(*self.LAUNCH, "--render", self.file("a.png"), "--size", "200x100")
+        self.assertEqual((done.returncode, done.stdout, os.listdir(self.folder.name)), (2, "", []))
+        size = re.search(r"--size: a kernel's window is at least (\d+x\d+) at this text size, not 200x100: ", done.stderr)
+        self.assertTrue(size, done.stderr)
+        self.bytes_of(*self.LAUNCH, "--size", size[1])
+
+
 class SameEverywhere(Pictures):
     def test_the_same_call_writes_the_same_bytes_whatever_the_desktop(self):
         environments = [no_display(), no_display(DISPLAY=":93"), no_display(WAYLAND_DISPLAY="none"),
@@ -241,6 +272,7 @@ class SameEverywhere(Pictures):
                 made = {self.bytes_of("--scenario", gallery("first_light"), "--size", "700x450", *more, ending=ending,
                                       env=environment) for environment in environments}
                 self.assertEqual(len(made), 1)
+        self.assertEqual(len({self.bytes_of(*Kernels.LAUNCH, "--step", "20", env=environment) for environment in environments}), 1)
 
 
 class Gif(Pictures):
