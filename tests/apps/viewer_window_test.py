@@ -214,6 +214,29 @@ class Window(unittest.TestCase):
         self.screen.press("Control", "r")
         self.shows("dark", [gallery("first_light")], 0)
 
+    def kernel(self, launch, step):
+        """the screen shows the kernel's window that --render draws"""
+        width, height = self.screen.windows()[self.window]
+        x, y = self.screen.place(self.window)
+        shown = self.screen.pixels()[y:y + height, x:x + width]
+        expected = self.draw("dark", (width, height), *launch, "--step", str(step))
+        return (np.abs(shown.astype(np.int16) - expected).max(axis=2) > 8).mean() < 0.0005
+
+    def test_a_kernel_is_shown_as_render_draws_it_and_keys_step_it(self):
+        scale = os.path.join(program.SOURCE, "apps", "examples", "scale.ptx")
+        launch = [scale, "--grid", "2", "--block", "64", "--arg", "f32[128]", "--arg", "2.5"]
+        self.open(*launch, "--step", "10", "--theme", "dark")
+        until(lambda: self.kernel(launch, 10))
+        self.screen.press(".")
+        until(lambda: self.kernel(launch, 11))
+        self.screen.press(",")
+        self.screen.press(",")
+        until(lambda: self.kernel(launch, 9))
+        self.screen.press("Control", "End")
+        until(lambda: self.kernel(launch, 48))
+        self.screen.press("Control", "w")
+        self.assertEqual(self.process.wait(60), 0)
+
 
 if __name__ == "__main__":
     program.main()

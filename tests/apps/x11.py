@@ -100,6 +100,10 @@ class Screen:
                 found[window] = (width, height)
         return found
 
+    def place(self, window):
+        """(x, y) of its upper left corner."""
+        return struct.unpack("<hh", self._ask(struct.pack("<BxHI", 14, 2, window))[12:16])
+
     def focus(self, window):
         self._tell(struct.pack("<BBHII", 42, 2, 3, window, 0))
 
