@@ -117,11 +117,14 @@ class VirtualKernelRun final : public viz::KernelRun {
   [[nodiscard]] viz::KernelState go(const viz::KernelWish& wish, const std::function<bool()>& keep_going) override {
     set_breakpoints(wish.breakpoints);
     run_.set_keep_going(keep_going);
-    const std::string arrived = move(wish);
+    ptx::Stop stop = move(wish);
     run_.set_keep_going(nullptr);
+    // A launch whose last instruction was executed ends only when the next one is looked for.
+    static_cast<void>(run_.position());
+    if (run_.ended() && stop.reason == ptx::StopReason::step) stop = run_.steps(0);
     learn();
     viz::KernelState state = kernel_state(run_, reports_, {wish.cta, wish.warp});
-    state.arrived = arrived;
+    state.arrived = words_of(stop);
     state.last = last_;
     return state;
   }
@@ -183,38 +186,37 @@ class VirtualKernelRun final : public viz::KernelRun {
     return pcs;
   }
 
-  // Why the movement ended where it did, if that was not asked for.
-  std::string move(const viz::KernelWish& wish) {
+  ptx::Stop move(const viz::KernelWish& wish) {
     using viz::KernelMove;
     switch (wish.move) {
       case KernelMove::stay:
         return {};
       case KernelMove::start:
-        return words_of(run_.seek(0));
+        return run_.seek(0);
       case KernelMove::end:
-        return words_of(run_.seek(std::numeric_limits<std::uint64_t>::max()));
+        return run_.seek(std::numeric_limits<std::uint64_t>::max());
       case KernelMove::seek:
-        return words_of(run_.seek(wish.step));
+        return run_.seek(wish.step);
       case KernelMove::back:
-        return words_of(run_.back(1));
+        return run_.back(1);
       case KernelMove::step:
-        return words_of(run_.steps(1));
+        return run_.steps(1);
       case KernelMove::back_line:
-        return words_of(run_.back_line());
+        return run_.back_line();
       case KernelMove::line:
-        return words_of(run_.line());
+        return run_.line();
       case KernelMove::over:
-        return words_of(run_.over());
+        return run_.over();
       case KernelMove::warp:
-        return words_of(run_.warp_step());
+        return run_.warp_step();
       case KernelMove::barrier:
-        return words_of(run_.to(ptx::StopReason::barrier));
+        return run_.to(ptx::StopReason::barrier);
       case KernelMove::event:
-        return words_of(run_.to(ptx::StopReason::event));
+        return run_.to(ptx::StopReason::event);
       case KernelMove::report:
-        return words_of(run_.to(ptx::StopReason::report));
+        return run_.to(ptx::StopReason::report);
       case KernelMove::run:
-        return words_of(run_.run());
+        return run_.run();
     }
     return {};
   }

@@ -260,6 +260,10 @@ TEST(KernelRun, EveryWayToAStepShowsTheSameState) {
     EXPECT_EQ(text_of(go(*other, KernelMove::seek, step)), forward[step]) << step;
   }
   EXPECT_EQ(go(*other, KernelMove::start).step, 0U);
+  // The end is the end, also by its number or by the last step.
+  EXPECT_THAT(go(*other, KernelMove::seek, last).arrived, HasSubstr("finished"));
+  EXPECT_EQ(go(*other, KernelMove::back).arrived, "");
+  EXPECT_THAT(go(*other, KernelMove::step).arrived, HasSubstr("finished"));
 }
 
 // The debugger of the command line prints the state by other code.

@@ -6,6 +6,7 @@
 #include <QtGui/QMouseEvent>
 #include <QtGui/QPainter>
 #include <QtGui/QTextBlock>
+#include <QtWidgets/QScrollBar>
 
 namespace kvscope::viz {
 namespace {
@@ -62,12 +63,14 @@ void KernelCodeView::set_place(std::int32_t line, const std::set<std::int32_t>& 
     const QTextBlock block = document()->findBlockByNumber(line - 1);
     if (block.isValid()) {
       const QSignalBlocker quiet(this);  // the person did not choose it
+      const int left = horizontalScrollBar()->value();
       setTextCursor(QTextCursor(block));
       ensureCursorVisible();
       const int lines_seen = std::max(1, viewport()->height() / std::max(1, fontMetrics().height()));
       const int first = firstVisibleBlock().blockNumber();
       // Two lines around it: what comes next is seen.
       if (line - 1 < first + 1 || line - 1 > first + lines_seen - 3) centerCursor();
+      horizontalScrollBar()->setValue(left);
     }
   }
   show_lines();

@@ -1,9 +1,11 @@
 #include "viz/window/kernel_window.h"
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 #include <utility>
 
+#include <QtGui/QKeyEvent>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QCheckBox>
 #include <QtWidgets/QDockWidget>
@@ -114,6 +116,7 @@ KernelWindow::KernelWindow(Backend& backend, const QString& settings_folder, QWi
     Q_EMIT shown();
   });
   connect(busy_bar_, &BusyBar::cancelled, this, [this] { job_.cancel(); });
+  for (QPlainTextEdit* text : findChildren<QPlainTextEdit*>()) text->installEventFilter(this);
   resize(kKernelSize);
   update_actions();
 }
@@ -360,6 +363,19 @@ void KernelWindow::set_look(const Theme& theme, double font_scale) {
   const auto entries = kernel_moves();
   for (std::size_t i = 0; i < moves_.size(); ++i) moves_[i].second->setIcon(icon(entries[i].icon, theme));
   show_state();
+}
+
+bool KernelWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride && qobject_cast<QPlainTextEdit*>(watched) != nullptr) {
+    const QKeySequence pressed(static_cast<QKeyEvent*>(event)->keyCombination());
+    const bool moves =
+        std::ranges::any_of(moves_, [&](const auto& move) { return move.second->shortcuts().contains(pressed); });
+    if (moves) {
+      event->ignore();
+      return true;
+    }
+  }
+  return QMainWindow::eventFilter(watched, event);
 }
 
 void KernelWindow::show_help() {

@@ -68,6 +68,8 @@ class KernelWindow final : public QMainWindow {
 
  protected:
   void closeEvent(QCloseEvent* event) override;
+  // Keys of movements, such as Ctrl+End, in a text that is only read: the text does not take them.
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   struct Result;

@@ -37,6 +37,7 @@ void KernelWindow::show_code() {
     const QString name = file_name(QString::fromStdString(source.path));
     auto* view = is_ptx ? ptx_ : new KernelCodeView;
     view->disconnect(this);
+    view->installEventFilter(this);
     view->setAccessibleName(name);
     if (theme_ != nullptr) view->set_theme(*theme_, font_scale_);
     view->set_source(source);
