@@ -169,7 +169,7 @@ void add_options(CLI::App& app, Words& words) {
   add_argument_help(app);
   add_examples(app,
                {"kvscope-viewer apps/scenarios/first_light.json", "kvscope-viewer golden.npz --candidate mine.npz",
-                "kvscope-viewer apps/examples/scale.ptx --block 64 --arg 'f32[64]' --arg 2.5",
+                "kvscope-viewer apps/examples/reverse.ptx --block 64 --arg 'f32[64]' --arg 'f32[64]'",
                 "kvscope-viewer --render pool.png --scenario apps/scenarios/first_light.json --view pool --step 6"});
 }
 

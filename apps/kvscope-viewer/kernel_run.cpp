@@ -126,6 +126,10 @@ class VirtualKernelRun final : public viz::KernelRun {
     viz::KernelState state = kernel_state(run_, reports_, {wish.cta, wish.warp});
     state.arrived = words_of(stop);
     state.last = last_;
+    if (stop.reason == ptx::StopReason::report) {
+      const auto found = std::ranges::find(state.reports, state.step, [](const auto& r) { return r.step + 1; });
+      if (found != state.reports.end()) state.report = static_cast<std::int32_t>(found - state.reports.begin());
+    }
     return state;
   }
 

@@ -91,5 +91,15 @@ class Examples(unittest.TestCase):
         self.assertGreater(self.run_page(page), 1)
 
 
+class SameAsThePages(unittest.TestCase):
+    def test_the_kernel_without_a_barrier(self):
+        with open(os.path.join(program.SOURCE, "docs", "15_virtual_gpu.md"), encoding="utf-8") as file:
+            page = file.read()
+        for language, name in (("cuda", "reverse.cu"), ("ptx", "reverse.ptx")):
+            block = page.split(f"```{language} {name}\n")[1].split("```")[0]
+            with open(os.path.join(program.SOURCE, "apps", "examples", name), encoding="utf-8") as file:
+                self.assertEqual(file.read(), block)
+
+
 if __name__ == "__main__":
     program.main()

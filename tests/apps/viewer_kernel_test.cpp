@@ -425,6 +425,8 @@ TEST(KernelRun, ReportsAreKnownFromTheBeginningWithTheirPlaces) {
   EXPECT_THAT(at.arrived, HasSubstr("Reported: "));
   EXPECT_EQ(at.step, state.reports.front().step + 1);
   EXPECT_EQ(at.reports.size(), state.reports.size());
+  EXPECT_EQ(at.report, 0);
+  EXPECT_EQ(state.report, -1);
 }
 
 TEST(KernelRun, ADeadlockShowsWhoWaits) {

@@ -130,6 +130,7 @@ struct KernelState {
   KernelShared shared;
   std::vector<std::string> barriers, copies;  // of the CTA, one line each
   std::vector<KernelReport> reports;          // all that are known, also of later positions, in order
+  std::int32_t report = -1;                   // index of reports: the one that the last movement stopped at; -1: none
   std::string printed;                        // by printf
 };
 

@@ -262,6 +262,7 @@ void KernelWindow::build_docks() {
                                              {"reports", reports, shared_dock}}) {
     tabifyDockWidget(first, add_dock(QString::fromLatin1(name), content, Qt::BottomDockWidgetArea));
   }
+  reports_dock_ = findChild<QDockWidget*>(QStringLiteral("reports"));
   setTabPosition(Qt::BottomDockWidgetArea, QTabWidget::North);
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
   setCorner(Qt::BottomRightCorner, Qt::BottomDockWidgetArea);

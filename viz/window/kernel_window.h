@@ -92,6 +92,7 @@ class KernelWindow final : public QMainWindow {
   // kernel_window_state.cpp
   void show_code();
   void show_state();
+  void show_report(std::int32_t row);
   void show_place();
   void show_breakpoints();
   void show_related(int view, int line);
@@ -128,6 +129,7 @@ class KernelWindow final : public QMainWindow {
   RowDelegate *groups_rows_ = nullptr, *registers_rows_ = nullptr, *reports_rows_ = nullptr;
   QPlainTextEdit *report_text_ = nullptr, *waiting_text_ = nullptr, *printed_text_ = nullptr;
   KernelSharedView* shared_ = nullptr;
+  QDockWidget* reports_dock_ = nullptr;
   StatusLine *word_ = nullptr, *status_ = nullptr;
   KernelLaunchPanel* launch_panel_ = nullptr;
   MessageBar* messages_ = nullptr;

@@ -1,6 +1,7 @@
 // What the kernel window shows of the code and of a state.
 #include <algorithm>
 
+#include <QtWidgets/QDockWidget>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QPlainTextEdit>
 #include <QtWidgets/QTabWidget>
@@ -91,6 +92,7 @@ void KernelWindow::show_state() {
   registers_.set_state(state_);
   reports_.set_state(code_, state_);
   if (state_.reports.empty()) report_text_->clear();
+  if (state_.report >= 0) show_report(state_.report);
   if (state_.shown >= 0) {
     groups_table_->selectRow(state_.shown);
     const KernelGroup& group = state_.groups[static_cast<std::size_t>(state_.shown)];
@@ -105,6 +107,13 @@ void KernelWindow::show_state() {
   waiting_text_->setPlainText(one_a_line(state_.barriers) + one_a_line(state_.copies));
   printed_text_->setPlainText(QString::fromStdString(state_.printed));
   show_place();
+}
+
+void KernelWindow::show_report(std::int32_t row) {
+  reports_table_->selectRow(row);
+  report_text_->setPlainText(QString::fromStdString(reports_.report(row).text));
+  reports_dock_->show();
+  reports_dock_->raise();
 }
 
 void KernelWindow::show_place() {

@@ -16,7 +16,7 @@ constexpr double kMarkWidth = 2, kMarkHeight = 5;  // [px]
 }  // namespace
 
 StepSlider::StepSlider(QWidget* parent) : QSlider(Qt::Horizontal, parent) {
-  setAccessibleName(tr("Position in the launch"));
+  setAccessibleName(tr("Step of the launch"));
   setToolTip(tr("Warp instructions that have been executed; a mark is a report"));
   connect(this, &QSlider::valueChanged, this, [this](int value) {
     const double share = maximum() == 0 ? 0 : static_cast<double>(value) / maximum();
