@@ -98,18 +98,22 @@ viz::KernelShared shared_of(const ptx::ControlledRun& run, const ptx::Cta& cta) 
   out.bytes.reserve(cta.shared.size());
   out.writer.reserve(cta.shared.size());
   std::map<std::tuple<std::uint64_t, std::int32_t, std::int32_t, bool>, std::int32_t> numbers;
+  ptx::Writer before;  // of the byte before, mostly the same
+  std::int32_t number = -1;
   for (std::size_t i = 0; i < cta.shared.size(); ++i) {
     out.bytes.push_back(std::to_integer<std::uint8_t>(cta.shared[i]));
     const ptx::Writer writer = run.writers().of(cta.index, ptx::kSharedBase + i);
     if (writer.pc < 0) {
-      out.writer.push_back(-1);
-      continue;
+      number = -1;
+    } else if (writer != before) {
+      const auto [place, is_new] =
+          numbers.try_emplace({writer.step, writer.pc, writer.thread / viz::kWarpLanes, writer.engine},
+                              static_cast<std::int32_t>(out.writers.size()));
+      if (is_new) out.writers.push_back(writer_of(writer, *run.launch().program));
+      number = place->second;
     }
-    const auto [place, is_new] =
-        numbers.try_emplace({writer.step, writer.pc, writer.thread / viz::kWarpLanes, writer.engine},
-                            static_cast<std::int32_t>(out.writers.size()));
-    if (is_new) out.writers.push_back(writer_of(writer, *run.launch().program));
-    out.writer.push_back(place->second);
+    before = writer;
+    out.writer.push_back(number);
   }
   const ptx::Module& module = *run.launch().program->module;
   for (const auto& [variable, address] : run.launch().layout->shared) {
@@ -172,9 +176,8 @@ KernelState kernel_state(ptx::ControlledRun& run, const std::vector<ptx::Report>
   if (state.shown < 0 && !places.empty()) state.shown = 0;  // nothing can run: a deadlock shows who waits
   if (state.shown >= 0) {
     const GroupPlace& place = places[static_cast<std::size_t>(state.shown)];
-    for (const std::string& reg : ptx::live_registers(launch, place.cta, place.warp, place.lanes)) {
-      const auto value = ptx::read_register(launch, place.cta, place.warp, place.lanes, reg);
-      if (value) state.registers.push_back(register_of(*value));
+    for (const ptx::RegisterValue& value : ptx::live_registers(launch, place.cta, place.warp, place.lanes)) {
+      state.registers.push_back(register_of(value));
     }
     if (const ptx::Cta* const cta = ptx::find_cta(launch, place.cta)) state.shared = shared_of(run, *cta);
     state.barriers = list_of(ptx::barriers_text(launch, place.cta));

@@ -95,7 +95,9 @@ void KernelRegisterModel::set_state(const KernelState& state) {
   if (warp == warp_ && warp.first >= 0) {
     for (int row = 0; row < std::ssize(state.registers); ++row) {
       const KernelRegister& now = state.registers[static_cast<std::size_t>(row)];
-      const auto before = std::ranges::find(rows_, now.name, &KernelRegister::name);
+      // A function has the same registers in every state, mostly: thousands, in large kernels.
+      const bool in_place = row < std::ssize(rows_) && rows_[static_cast<std::size_t>(row)].name == now.name;
+      const auto before = in_place ? rows_.begin() + row : std::ranges::find(rows_, now.name, &KernelRegister::name);
       for (int lane = 0; lane < kWarpLanes; ++lane) {
         const std::string& bits = now.bits[static_cast<std::size_t>(lane)];
         const bool is_same = before != rows_.end() && before->bits[static_cast<std::size_t>(lane)] == bits;

@@ -443,11 +443,9 @@ bool DebugSession::looks(const std::string& verb, const Words& w) {
     out_ << to_text(*value);
   } else if (verb == "registers") {
     const Position at = looked_at();
-    const std::vector<std::string> names = live_registers(launch, at.cta, at.warp, at.lanes);
-    if (names.empty()) out_ << "no register has been written yet\n";
-    for (const std::string& name : names) {
-      out_ << to_text(*read_register(launch, at.cta, at.warp, at.lanes, name));
-    }
+    const std::vector<RegisterValue> values = live_registers(launch, at.cta, at.warp, at.lanes);
+    if (values.empty()) out_ << "no register has been written yet\n";
+    for (const RegisterValue& value : values) out_ << to_text(value);
   } else if (verb == "barriers") {
     const std::string text = barriers_text(launch, looked_at().cta);
     out_ << (text.empty() ? "no barriers in use\n" : text);

@@ -36,6 +36,50 @@ const LaneGroup* find_lane_group(const Warp& warp, LaneMask lanes) {
   return best;
 }
 
+// The registers of a lane group: their declarations, places and content.
+struct GroupRegisters {
+  const std::vector<Register>& declared;
+  const std::vector<RegisterPlace>& places;
+  const LaneGroup& group;
+  const std::byte* content;
+};
+
+std::optional<GroupRegisters> registers_of(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes) {
+  const Warp* w = find_warp(launch, cta, warp);
+  const LaneGroup* f = w == nullptr ? nullptr : find_lane_group(*w, lanes);
+  if (f == nullptr) return std::nullopt;
+  const Activation& activation = w->activations[static_cast<std::size_t>(f->activation)];
+  const auto function = static_cast<std::size_t>(activation.function);
+  return GroupRegisters{launch.program->module->functions[function].registers,
+                        launch.program->functions[function].registers, *f, activation.registers.data()};
+}
+
+// std::nullopt: the function never uses the register.
+std::optional<RegisterValue> value_of(const GroupRegisters& registers, std::size_t r) {
+  const RegisterPlace& place = registers.places[r];
+  if (place.reg == kNoRegister) return std::nullopt;
+  RegisterValue out{.name = kvscope::ptx::name(registers.declared[r]),
+                    .type = registers.declared[r].type,
+                    .lanes = registers.group.lanes,
+                    .alive = place.alive.empty(),
+                    .bits = {}};
+  for (const auto& [from, to] : place.alive) {
+    out.alive = out.alive || (registers.group.pc >= from && registers.group.pc < to);
+  }
+  out.bits.resize(kLanes);
+  const std::byte* at = registers.content + place.reg;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    if (place.bytes == 0) {
+      LaneMask word = 0;
+      std::memcpy(&word, at, sizeof word);
+      out.bits[lane] = word >> lane & 1;
+    } else {
+      std::memcpy(&out.bits[lane], at + lane * place.bytes, std::min<std::size_t>(place.bytes, 8));
+    }
+  }
+  return out;
+}
+
 // Untyped bits are mostly integers or floats. The size is used to guess: a small number is an integer.
 bool looks_like_float(std::uint64_t bits) {
   const auto exponent = bits >> 23 & 0xff;
@@ -154,52 +198,21 @@ std::string where_text(const Launch& launch, const Position* next) {
 
 std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes,
                                            std::string_view name) {
-  const Warp* w = find_warp(launch, cta, warp);
-  const LaneGroup* f = w == nullptr ? nullptr : find_lane_group(*w, lanes);
-  if (f == nullptr) return std::nullopt;
-  const Activation& activation = w->activations[static_cast<std::size_t>(f->activation)];
-  const auto function = static_cast<std::size_t>(activation.function);
-  const std::vector<Register>& registers = launch.program->module->functions[function].registers;
-  const FunctionCode& code = launch.program->functions[function];
-  for (std::size_t r = 0; r < registers.size(); ++r) {
-    if (kvscope::ptx::name(registers[r]) != name) continue;
-    const RegisterPlace& reg = code.registers[r];
-    if (reg.reg == kNoRegister) return std::nullopt;
-    RegisterValue out{.name = std::string(name),
-                      .type = registers[r].type,
-                      .lanes = f->lanes,
-                      .alive = reg.alive.empty(),
-                      .bits = {}};
-    for (const auto& [from, to] : reg.alive) out.alive = out.alive || (f->pc >= from && f->pc < to);
-    out.bits.resize(kLanes);
-    const std::byte* at = activation.registers.data() + reg.reg;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      if (reg.bytes == 0) {
-        LaneMask word = 0;
-        std::memcpy(&word, at, sizeof word);
-        out.bits[lane] = word >> lane & 1;
-      } else {
-        std::memcpy(&out.bits[lane], at + lane * reg.bytes, std::min<std::size_t>(reg.bytes, 8));
-      }
-    }
-    return out;
+  const auto registers = registers_of(launch, cta, warp, lanes);
+  if (!registers) return std::nullopt;
+  for (std::size_t r = 0; r < registers->declared.size(); ++r) {
+    if (kvscope::ptx::name(registers->declared[r]) == name) return value_of(*registers, r);
   }
   return std::nullopt;
 }
 
-std::vector<std::string> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes) {
-  std::vector<std::string> out;
-  const Warp* w = find_warp(launch, cta, warp);
-  const LaneGroup* f = w == nullptr ? nullptr : find_lane_group(*w, lanes);
-  if (f == nullptr) return out;
-  const auto function = static_cast<std::size_t>(w->activations[static_cast<std::size_t>(f->activation)].function);
-  const std::vector<Register>& registers = launch.program->module->functions[function].registers;
-  const FunctionCode& code = launch.program->functions[function];
-  for (std::size_t r = 0; r < registers.size(); ++r) {
-    const RegisterPlace& reg = code.registers[r];
-    bool alive = reg.reg != kNoRegister && reg.alive.empty();
-    for (const auto& [from, to] : reg.alive) alive = alive || (f->pc >= from && f->pc < to);
-    if (alive) out.push_back(name(registers[r]));
+std::vector<RegisterValue> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes) {
+  std::vector<RegisterValue> out;
+  const auto registers = registers_of(launch, cta, warp, lanes);
+  if (!registers) return out;
+  for (std::size_t r = 0; r < registers->declared.size(); ++r) {
+    auto value = value_of(*registers, r);
+    if (value && value->alive) out.push_back(std::move(*value));
   }
   return out;
 }

@@ -41,9 +41,9 @@ struct RegisterValue {
 // "%r12" as written in the PTX. std::nullopt if the lane group's function does not have, or never uses, that register.
 [[nodiscard]] std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t cta, std::int32_t warp,
                                                          LaneMask lanes, std::string_view name);
-// Names of the registers that are live at the current instruction of the lane group that contains these lanes.
-[[nodiscard]] std::vector<std::string> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp,
-                                                      LaneMask lanes);
+// The registers that are live at the current instruction of the lane group that contains these lanes.
+[[nodiscard]] std::vector<RegisterValue> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp,
+                                                        LaneMask lanes);
 // One line per distinct value: "lanes 0-15  0x3f800000  1"; eight lanes per line if there are more than four values.
 [[nodiscard]] std::string to_text(const RegisterValue& value);
 
