@@ -180,6 +180,7 @@ class VirtualKernelRun final : public viz::KernelRun {
   }
 
   [[nodiscard]] std::vector<std::int32_t> pcs_of(const viz::KernelBreakpoint& place) const {
+    if (place.source < 0 || place.source >= std::ssize(code_.sources)) return {};
     if (place.source + 1 != std::ssize(code_.sources)) {
       return run_.pcs_of(code_.sources[static_cast<std::size_t>(place.source)].path, place.line);
     }
@@ -230,7 +231,7 @@ class VirtualKernelRun final : public viz::KernelRun {
       case ptx::StopReason::step:
       case ptx::StopReason::line:
       case ptx::StopReason::event:
-        return {};
+        return stop.what;
       case ptx::StopReason::breakpoint: {
         const auto number = whole_number<int>(std::string_view(stop.what).substr(stop.what.find(' ') + 1));
         const auto place = number ? numbers_.find(*number) : numbers_.end();

@@ -58,7 +58,7 @@ std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Positio
                                 .state = is_next ? KernelGroup::State::next
                                          : waits ? KernelGroup::State::waits
                                                  : KernelGroup::State::ready,
-                                .instruction = group.pc,
+                                .instruction = group.instruction(),
                                 .waits_for = waits ? ptx::wait_text(launch, group) : std::string()});
         places.push_back({cta.index, warp.index, group.lanes});
       }

@@ -376,6 +376,73 @@ TEST(KernelRun, MovesByLineAndBack) {
   EXPECT_THAT(go(*run, KernelMove::back).arrived, HasSubstr("beginning"));
 }
 
+// It does not run on until a warp that has ended executes another line.
+TEST(KernelRun, AMovementOfAWarpEndsWithIt) {
+  const Kernel kernel;
+  const auto run = start(kernel.launch("3"), kGoOn);
+  const std::uint64_t last = *go(*run, KernelMove::stay).last;
+  for (const KernelMove move : {KernelMove::line, KernelMove::over, KernelMove::warp}) {
+    for (const std::uint64_t first : {std::uint64_t{0}, last / 3}) {  // of CTA 0, and of CTA 1, which starts with it
+      viz::KernelState state = go(*run, KernelMove::seek, first);
+      const viz::KernelGroup group = state.groups.at(static_cast<std::size_t>(state.next));
+      std::set<std::int32_t> lines;
+      for (int moves = 0; moves < 20 && state.arrived.empty(); ++moves) {
+        const viz::KernelGroup& now = state.groups.at(static_cast<std::size_t>(state.next));
+        EXPECT_EQ(std::pair(now.cta, now.warp), std::pair(group.cta, group.warp));
+        lines.insert(next_of(*run, state).line);
+        state = go(*run, move);
+      }
+      EXPECT_EQ(state.arrived,
+                "warp " + std::to_string(group.warp) + " of CTA " + std::to_string(group.cta) + " has ended");
+      EXPECT_THAT(lines, ElementsAre(4, 5, 6, 7));
+      EXPECT_LE(state.step, first + last / 3);
+    }
+  }
+}
+
+TEST(KernelRun, BackALineFromTheEndIsTheLastInstruction) {
+  const Kernel kernel;
+  const auto run = start(kernel.launch(), kGoOn);
+  const std::uint64_t last = go(*run, KernelMove::end).step;
+  const viz::KernelState state = go(*run, KernelMove::back_line);
+  EXPECT_EQ(state.step, last - 1);
+  EXPECT_EQ(next_of(*run, state).text, "ret");
+}
+
+TEST(KernelRun, OverIsNotInFunctionsAlsoIfTheyAreInlined) {
+  const Kernel kernel;
+  std::ifstream in(kernel.path());
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  // The address is computed by lines 1 and 2, a function that line 5 calls.
+  for (const auto& [code, line] : {std::pair{"  shl.b32 %r2", 1}, {"  mov.u32 %r3", 2}}) {
+    text.insert(text.find(code), "  .loc 1 " + std::to_string(line) + " 1, function_name NAME, inlined_at 1 5 1\n");
+  }
+  text += ".section .debug_str\n{\nNAME:\n.b8 102,0\n}\n";
+  std::ofstream(kernel.path()) << text;
+  const auto run = start(kernel.launch("1"), kGoOn);
+  std::vector<std::int32_t> inside{next_of(*run, go(*run, KernelMove::stay)).line};
+  for (int i = 0; i < 3; ++i) inside.push_back(next_of(*run, go(*run, KernelMove::line)).line);
+  EXPECT_THAT(inside, ElementsAre(4, 1, 2, 5));
+  std::vector<std::int32_t> over{next_of(*run, go(*run, KernelMove::start)).line};
+  for (int i = 0; i < 2; ++i) over.push_back(next_of(*run, go(*run, KernelMove::over)).line);
+  EXPECT_THAT(over, ElementsAre(4, 5, 6));
+}
+
+TEST(KernelRun, AWarpThatWaitsIsAtItsBarrier) {
+  const Kernel kernel;
+  const auto run = start(kernel.launch("1"), kGoOn);
+  bool waits = false;
+  for (viz::KernelState state = go(*run, KernelMove::stay); state.status == viz::KernelStatus::running;
+       state = go(*run, KernelMove::step)) {
+    for (const viz::KernelGroup& group : state.groups) {
+      if (group.state != viz::KernelGroup::State::waits) continue;
+      waits = true;
+      EXPECT_EQ(run->code().instructions.at(static_cast<std::size_t>(group.instruction)).text, "bar.sync 0");
+    }
+  }
+  EXPECT_TRUE(waits);
+}
+
 TEST(KernelRun, StopsAtBreakpointsOfTheSourceAndOfThePtx) {
   const Kernel kernel;
   const auto run = start(kernel.launch(), kGoOn);

@@ -78,7 +78,7 @@ struct KernelGroup {
   std::string cta_name;  // "(0,0,0)"
   std::string lanes;     // "all lanes", "lanes 0-15"
   State state = State::ready;
-  std::int32_t instruction = 0;  // KernelCode::instructions
+  std::int32_t instruction = 0;  // KernelCode::instructions: executed next, or waited at
   std::string waits_for;         // "barrier 0"; empty: it does not wait
 };
 

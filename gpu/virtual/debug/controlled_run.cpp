@@ -130,7 +130,14 @@ class ControlledRun::Watcher final : public Monitor {
   }
 
   void stored(const Exec& exec, const Op&, const WarpAccess&) override { happened(exec.launch, true); }
-  void exit(const Exec& exec, LaneMask) override { happened(exec.launch, true); }
+  void exit(const Exec& exec, LaneMask lanes) override {
+    happened(exec.launch, true);
+    const bool is_warp = until_ != nullptr && !hit_ && until_->warp != nullptr && until_->warp->cta == exec.cta.index &&
+                         until_->warp->warp == exec.warp.index;
+    if (!is_warp || (exec.warp.exited | lanes) != kAllLanes) return;
+    note_behind(exec.launch, true, until_->line ? StopReason::line : StopReason::step,
+                fmt::format("warp {} of CTA {} has ended", exec.warp.index, exec.cta.index));
+  }
   void printed(const Exec& exec, std::string_view) override { happened(exec.launch, true); }
   void async_moves(Launch& launch, const Cta&, const AsyncOp&, std::span<const ByteRange>,
                    std::span<const ByteRange>) override {
@@ -385,22 +392,33 @@ Stop ControlledRun::line() {
   return search({.from = launch_.step, .breakpoints = &breakpoints_, .watches = &watches_, .warp = &now, .line = true});
 }
 
-// The call depth of the lane group that runs next; -1: none does.
-int ControlledRun::depth_here() {
-  const Position at = position();
-  const Cta* const cta = at.cta < 0 ? nullptr : find_cta(launch_, at.cta);
-  if (cta == nullptr) return -1;
-  for (const LaneGroup& group : cta->warps[static_cast<std::size_t>(at.warp)].lane_groups) {
-    if ((group.lanes & at.lanes) != 0) return group.depth;
+// Functions that have been called and not returned, and the depth of inlined functions in the innermost of them.
+std::pair<int, int> ControlledRun::depth_at(const Position& at) const {
+  int calls = 0, inlined = 0;
+  const Cta* const cta = find_cta(launch_, at.cta);  // null: it starts with this instruction
+  if (cta != nullptr) {
+    for (const LaneGroup& group : cta->warps[static_cast<std::size_t>(at.warp)].lane_groups) {
+      if ((group.lanes & at.lanes) != 0) calls = group.depth;
+    }
   }
-  return -1;
+  const Module& module = *launch_.program->module;
+  for (std::int32_t f = launch_.program->statement(at.pc).frame; f >= 0; ++inlined) {
+    f = module.frames[static_cast<std::size_t>(f)].outer;
+  }
+  return {calls, inlined};
 }
 
 Stop ControlledRun::over() {
-  const int depth = depth_here();
-  Stop stop = line();
-  while (stop.reason == StopReason::line && depth_here() > depth) stop = line();
-  return stop;
+  const Position from = position();
+  if (from.pc < 0) return line();
+  const std::pair<int, int> depth = depth_at(from);
+  for (;;) {
+    const Stop stop = line();
+    if (stop.reason != StopReason::line) return stop;
+    const Position now = position();
+    const bool is_same_warp = now.pc >= 0 && now.cta == from.cta && now.warp == from.warp;
+    if (!is_same_warp || depth_at(now) <= depth) return stop;
+  }
 }
 
 Stop ControlledRun::to(StopReason reason) {
@@ -423,6 +441,7 @@ Stop ControlledRun::back(std::uint64_t count) {
 
 Stop ControlledRun::back_line() {
   const Position now = position();
+  if (now.pc < 0 && launch_.step > 0) return back(1);
   for (std::uint64_t at = launch_.step; at > 0 && now.pc >= 0;) {
     // The latest steps are recorded in memory; for earlier ones the run is repeated.
     if (--at >= furthest_ || watcher_->at(at).step != at) go_to(at);

@@ -92,13 +92,14 @@ class ControlledRun {
   // --- forward and backward ---
   Stop run();                       // to the next breakpoint, watchpoint or report, or to the end
   Stop steps(std::uint64_t count);  // warp instructions, of any warp
-  Stop warp_step();                 // until the next warp has executed one instruction
-  Stop line();                      // until that warp reaches a different source line
-  Stop over();                      // the same, not in functions that the line calls
-  Stop to(StopReason reason);       // barrier, event or report
-  Stop seek(std::uint64_t step);    // to any position; past the end: the end
+  // The next three end at the latest when that warp ends.
+  Stop warp_step();               // until the next warp has executed one instruction
+  Stop line();                    // until that warp reaches a different source line
+  Stop over();                    // the same, but not in functions that the line calls, also if they are inlined
+  Stop to(StopReason reason);     // barrier, event or report
+  Stop seek(std::uint64_t step);  // to any position; past the end: the end
   Stop back(std::uint64_t count);
-  Stop back_line();  // to where that warp was last at a different line
+  Stop back_line();  // to where that warp was last at a different line; at the end, to the last instruction
 
   // Asked during every movement, at least once in 2^16 instructions; false ends it where it is.
   void set_keep_going(std::function<bool()> keep_going) { keep_going_ = std::move(keep_going); }
@@ -124,7 +125,7 @@ class ControlledRun {
 
   void advance(std::uint64_t steps);
   [[nodiscard]] Stop arrived() const;
-  [[nodiscard]] int depth_here();
+  [[nodiscard]] std::pair<int, int> depth_at(const Position& at) const;
   void keep_snapshot();
   void go_to(std::uint64_t step);
   void harvest();

@@ -187,7 +187,8 @@ std::string where_text(const Launch& launch, const Position* next) {
             next != nullptr && next->cta == cta.index && next->warp == warp.index && (next->lanes & f.lanes) != 0;
         const char* state = is_next ? "next" : (f.state == LaneGroupState::waiting ? "waits" : "ready");
         std::string line = fmt::format("  warp {:<2}  lanes {:08x}  {:<5}  {}  {}", warp.index, f.lanes, state,
-                                       launch.program->source_text(f.pc), instruction_text(*launch.program, f.pc));
+                                       launch.program->source_text(f.instruction()),
+                                       instruction_text(*launch.program, f.instruction()));
         if (f.state == LaneGroupState::waiting) line += "  waits for " + wait_text(launch, f);
         out += line + "\n";
       }

@@ -76,6 +76,9 @@ struct LaneGroup {
   std::int64_t backward = 0;  // branches taken backwards since its last event
   std::int64_t quiet = 0;     // instructions since the CTA's event number `quiet_since`
   std::uint64_t quiet_since = 0;
+
+  // The instruction that it executes next, or that it waits at: a wait is past its instruction unless it retries it.
+  [[nodiscard]] std::int32_t instruction() const { return state == LaneGroupState::waiting && !retries ? pc - 1 : pc; }
 };
 
 // A call of a function by some lanes of a warp.

@@ -30,11 +30,6 @@ std::string warp_list(const std::vector<std::int32_t>& warps) {
   return fmt::format("{}", fmt::join(warps, " "));
 }
 
-// The instruction that a lane group is at: if it waits after its instruction, that instruction.
-std::int32_t pc_of(const LaneGroup& f) {
-  return f.state == LaneGroupState::waiting && !f.retries ? f.pc - 1 : f.pc;
-}
-
 // The state of a warp that others wait for: "exited", or the places of its lane groups.
 std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
   const LaneMask gone = of & warp.exited;
@@ -43,7 +38,7 @@ std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
   for (const LaneGroup& f : warp.lane_groups) {
     if ((f.lanes & of) == 0) continue;
     if (!out.empty()) out += "; ";
-    out += fmt::format("lanes {:08x} at {}", f.lanes & of, place(launch, pc_of(f)));
+    out += fmt::format("lanes {:08x} at {}", f.lanes & of, place(launch, f.instruction()));
   }
   return out;
 }
@@ -248,7 +243,7 @@ struct Text {
 };
 
 ReportParty party_of(const Launch& launch, const Warp& warp, const LaneGroup& f) {
-  return lanes_party(launch, warp, f.lanes, pc_of(f), f.state == LaneGroupState::ready ? "polls" : "waits");
+  return lanes_party(launch, warp, f.lanes, f.instruction(), f.state == LaneGroupState::ready ? "polls" : "waits");
 }
 
 std::vector<const Warp*> unfinished(const Cta& cta) {
@@ -380,7 +375,7 @@ void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<cons
     for (const LaneGroup& f : warp->lane_groups) {
       if (f.lanes == 0) continue;
       if (r.parties.size() < 2) r.parties.push_back(party_of(launch, *warp, f));
-      text.line(fmt::format("warp {} lanes {:08x} {}: {}", warp->index, f.lanes, place(launch, pc_of(f)),
+      text.line(fmt::format("warp {} lanes {:08x} {}: {}", warp->index, f.lanes, place(launch, f.instruction()),
                             wait_text(launch, cta, *warp, f, polled)));
       text.hint(hint_of(cta, f));
     }
