@@ -60,7 +60,7 @@ QPlainTextEdit* make_text(const QString& name, const QString& hint) {
 
 std::span<const KernelMoveEntry> kernel_moves() {
   static constexpr std::array kTable{
-      KernelMoveEntry{KernelMove::start, QT_TR_NOOP("To the &start"), "Ctrl+Home",
+      KernelMoveEntry{KernelMove::start, QT_TR_NOOP("To the st&art"), "Ctrl+Home",
                       QT_TR_NOOP("Before the first instruction"), Icon::start},
       KernelMoveEntry{KernelMove::back_line, QT_TR_NOOP("Back a &line"), "Shift+F11",
                       QT_TR_NOOP("To where the warp was last at another source line"), Icon::step_back},
@@ -74,7 +74,7 @@ std::span<const KernelMoveEntry> kernel_moves() {
                       QT_TR_NOOP("The same, not in functions that the line calls")},
       KernelMoveEntry{KernelMove::warp, QT_TR_NOOP("Next instruction of the &warp"), "F8",
                       QT_TR_NOOP("Until the warp that is next has executed one instruction")},
-      KernelMoveEntry{KernelMove::barrier, QT_TR_NOOP("Next ba&rrier"), "F6",
+      KernelMoveEntry{KernelMove::barrier, QT_TR_NOOP("Next barr&ier"), "F6",
                       QT_TR_NOOP("Behind what completes a barrier or a phase of an mbarrier")},
       KernelMoveEntry{KernelMove::event, QT_TR_NOOP("Next &effect"), "Shift+F8",
                       QT_TR_NOOP("Behind the next effect that other threads can observe, such as a store")},
@@ -102,19 +102,10 @@ KernelWindow::KernelWindow(Backend& backend, const QString& settings_folder, QWi
     wishes_.clear();
     finished();
   });
-  connect(&job_, &Job::failed, this, [this](const QStringList& faults) {
-    busy_bar_->stop();
-    wishes_.clear();
-    messages_->show_message({QStringLiteral("launch"),
-                             true,
-                             run_ ? tr("The launch could not be stepped") : tr("The kernel could not be launched"),
-                             faults,
-                             {}});
-    update_actions();
-    Q_EMIT shown();
-  });
+  connect(&job_, &Job::failed, this, &KernelWindow::failed);
   connect(busy_bar_, &BusyBar::cancelled, this, [this] { job_.cancel(); });
   resize(kKernelSize);
+  show_state();
   update_actions();
 }
 
@@ -359,7 +350,7 @@ void KernelWindow::set_look(const Theme& theme, double font_scale) {
   for (DockTitle* title : titles_) title->set_theme(theme);
   const auto entries = kernel_moves();
   for (std::size_t i = 0; i < moves_.size(); ++i) moves_[i].second->setIcon(icon(entries[i].icon, theme));
-  show_state();
+  show_marks();
 }
 
 void KernelWindow::show_help() {

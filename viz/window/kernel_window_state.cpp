@@ -38,7 +38,7 @@ void KernelWindow::show_code() {
     auto* view = is_ptx ? ptx_ : new KernelCodeView;
     view->disconnect(this);
     view->setAccessibleName(name);
-    if (theme_ != nullptr) view->set_theme(*theme_, font_scale_);
+    view->set_theme(*theme_, font_scale_);
     view->set_source(source);
     const int number = static_cast<int>(i);
     connect(view, &KernelCodeView::breakpoint_wanted, this,
@@ -72,9 +72,7 @@ void KernelWindow::show_breakpoints() {
 void KernelWindow::show_state() {
   slider_->setEnabled(run_ != nullptr && state_.last.has_value());
   slider_->set_position(state_.step, state_.last.value_or(0));
-  std::vector<std::uint64_t> marks;
-  for (const KernelReport& report : state_.reports) marks.push_back(report.step);
-  if (theme_ != nullptr) slider_->set_marks(marks, theme_->warning);
+  show_marks();
   position_->setText(!run_          ? QString()
                      : !state_.last ? tr("  step %1").arg(state_.step)
                                     : tr("  step %1 of %2").arg(state_.step).arg(*state_.last));
@@ -88,7 +86,9 @@ void KernelWindow::show_state() {
   }
   groups_.set_state(code_, state_);
   registers_.set_state(state_);
+  const int report = reports_table_->currentIndex().row();
   reports_.set_state(code_, state_);
+  reports_table_->selectRow(report);  // reports keep their numbers
   if (state_.reports.empty()) report_text_->clear();
   if (state_.shown >= 0) {
     groups_table_->selectRow(state_.shown);
@@ -104,6 +104,12 @@ void KernelWindow::show_state() {
   waiting_text_->setPlainText(one_a_line(state_.barriers) + one_a_line(state_.copies));
   printed_text_->setPlainText(QString::fromStdString(state_.printed));
   show_place();
+}
+
+void KernelWindow::show_marks() {
+  std::vector<std::uint64_t> marks;
+  for (const KernelReport& report : state_.reports) marks.push_back(report.step);
+  slider_->set_marks(marks, theme_->warning);
 }
 
 void KernelWindow::show_place() {
@@ -160,9 +166,10 @@ void KernelWindow::show_related(int view, int line) {
 
 void KernelWindow::update_actions() {
   const bool at_end = state_.status != KernelStatus::running;
+  const bool moves = busy();  // the next movement starts at another state
   for (const auto& [move, action] : moves_) {
     const bool is_back = move == KernelMove::start || move == KernelMove::back || move == KernelMove::back_line;
-    action->setEnabled(run_ != nullptr && (is_back ? state_.step > 0 : !at_end));
+    action->setEnabled(run_ != nullptr && (moves || (is_back ? state_.step > 0 : !at_end)));
   }
 }
 
