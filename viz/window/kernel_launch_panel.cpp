@@ -180,7 +180,11 @@ void KernelLaunchPanel::set_file(const KernelFile& file, const KernelLaunch& lau
     for (const KernelEntry& e : file.entries) kernel_->addItem(QString::fromStdString(e.shown));
     const auto wanted = std::ranges::find_if(
         file.entries, [&](const KernelEntry& e) { return e.name == launch.entry || e.shown == launch.entry; });
-    kernel_->setCurrentIndex(wanted == file.entries.end() ? 0 : static_cast<int>(wanted - file.entries.begin()));
+    const bool is_known = wanted != file.entries.end();
+    const int first = launch.entry.empty() ? 0 : -1;
+    kernel_->setCurrentIndex(is_known ? static_cast<int>(wanted - file.entries.begin()) : first);
+    unknown_ = is_known ? std::string() : launch.entry;
+    kernel_->setPlaceholderText(QString::fromStdString(unknown_));
   }
   const auto set = [](QLineEdit& field, const std::string& text) { field.setText(QString::fromStdString(text)); };
   set(*grid_, launch.grid);
@@ -194,8 +198,9 @@ void KernelLaunchPanel::set_file(const KernelFile& file, const KernelLaunch& lau
 KernelLaunch KernelLaunchPanel::launch() const {
   KernelLaunch out;
   out.path = file_.path;
+  const KernelEntry* const now = entry();
   // The only kernel needs no name.
-  if (const KernelEntry* const now = entry(); now != nullptr && file_.entries.size() > 1) out.entry = now->name;
+  if (now == nullptr || file_.entries.size() > 1) out.entry = now == nullptr ? unknown_ : now->name;
   const auto or_else = [](const QLineEdit& field, const char* otherwise) {
     const std::string text = text_of(field);
     return text.empty() ? std::string(otherwise) : text;
