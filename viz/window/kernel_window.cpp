@@ -13,6 +13,7 @@
 #include <QtWidgets/QMenu>
 #include <QtWidgets/QMenuBar>
 #include <QtWidgets/QPlainTextEdit>
+#include <QtWidgets/QScrollArea>
 #include <QtWidgets/QSplitter>
 #include <QtWidgets/QStatusBar>
 #include <QtWidgets/QTabWidget>
@@ -40,8 +41,9 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr QSize kKernelSize{1500, 950}, kLeastKernelSize{640, 420};  // [px]
-constexpr int kTableRow = 22, kBarIconSize = 20;                     // [px]
+constexpr QSize kKernelSize{1500, 950}, kLeastKernelSize{640, 420}, kLeastDock{120, 60};  // [px]
+constexpr int kLeastCode = 100;                   // [px] width of a view of code
+constexpr int kTableRow = 22, kBarIconSize = 20;  // [px]
 constexpr int kLaunchWidth = 300, kRegistersWidth = 430, kGroupsWidth = 520, kSharedWidth = 760,
               kLow = 330;          // [px] of the docks
 constexpr double kFixedText = 12;  // [px] of fixed text at font scale 1
@@ -127,8 +129,10 @@ void KernelWindow::build_center() {
   sources_ = new QTabWidget;
   sources_->setDocumentMode(true);
   sources_->setAccessibleName(tr("Source files"));
+  sources_->setMinimumWidth(kLeastCode);
   ptx_ = new KernelCodeView;
   ptx_->setAccessibleName(tr("PTX"));
+  ptx_->setMinimumWidth(kLeastCode);
   empty_ =
       new QLabel(tr("Fill in the launch at the left and press Start.\n\nThe kernel is then executed on the virtual "
                     "GPU, once to its end, and can be stepped forward and backward."));
@@ -154,7 +158,14 @@ void KernelWindow::build_center() {
 QDockWidget* KernelWindow::add_dock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
   auto* dock = new QDockWidget(content->accessibleName(), this);
   dock->setObjectName(name);
-  dock->setWidget(content);
+  // Large text in a small window: a content scrolls before it covers another dock.
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(content);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->setMinimumSize(kLeastDock);
+  dock->setWidget(scroll);
   dock->setAccessibleName(content->accessibleName());
   content->setAccessibleName({});
   titles_.push_back(new DockTitle(*dock));

@@ -40,6 +40,7 @@
 #include "viz/window/kernel_launches.h"
 #include "viz/window/recent_files.h"
 #include "viz/window/step_slider.h"
+#include "viz/window/theme_choice.h"
 
 namespace kvscope::viz::kernel_window_test {
 namespace {
@@ -742,19 +743,28 @@ TEST_F(KernelWindowTest, TheHelpListsEveryKey) {
   }
 }
 
-// 720x480 is the smallest window that the viewer supports.
-TEST_F(KernelWindowTest, LargeTextFitsASmallWindow) {
+// Regression: the launch form was as wide as the window at this text size, and docks covered one another.
+TEST_F(KernelWindowTest, LargeTextInASmallWindowCoversNothing) {
   open_and_start();
+  apply_look(theme(ThemeKind::dark), 2.5);
   window->set_look(theme(ThemeKind::dark), 2.5);
   window->resize(720, 480);
   QTest::qWait(20);
   EXPECT_EQ(window->size(), QSize(720, 480));
-  for (QDockWidget* dock : window->findChildren<QDockWidget*>()) {
-    if (dock->visibleRegion().isEmpty()) continue;
-    const QRect at(dock->mapTo(window.get(), QPoint(0, 0)), dock->size());
-    EXPECT_TRUE(window->rect().contains(at)) << dock->objectName().toStdString() << " at " << at.left() << ','
-                                             << at.top() << ' ' << at.width() << 'x' << at.height();
+  std::vector<const QWidget*> parts{window->centralWidget(), window->statusBar(), window->findChild<QToolBar*>()};
+  for (const QDockWidget* dock : window->findChildren<QDockWidget*>()) {
+    // A dock behind the front tab is outside the window.
+    if (dock->geometry().intersects(window->rect())) parts.push_back(dock);
   }
+  EXPECT_EQ(parts.size(), 7U);
+  for (std::size_t n = 0; n < parts.size(); ++n) {
+    EXPECT_TRUE(window->rect().contains(parts[n]->geometry())) << parts[n]->accessibleName().toStdString();
+    for (std::size_t m = 0; m < n; ++m) {
+      EXPECT_FALSE(parts[n]->geometry().intersects(parts[m]->geometry()))
+          << parts[n]->accessibleName().toStdString() << " over " << parts[m]->accessibleName().toStdString();
+    }
+  }
+  apply_look(theme(ThemeKind::dark), 1);
 }
 
 // --- launches that are kept ------------------------------------------------------------------------------------------
