@@ -13,8 +13,8 @@
 
 namespace kvscope::viz {
 
-// "0x00480  ·  tile + 128  ·  bank 0  ·  3f800000 = 1065353216 = 1f  ·  written by warp 0 ... after step 9". A word that
-// the end cuts off has only its bytes.
+// "0x00480  ·  tile + 128  ·  bank 0  ·  3f800000 = 1065353216 = 1f  ·  written by warp 0 ... after step 9".
+// A word that the end cuts off has only its bytes.
 [[nodiscard]] QString word_sentence(const KernelShared& shared, std::int64_t word);
 
 class KernelSharedView final : public QAbstractScrollArea {

@@ -34,8 +34,8 @@ class KernelLaunchPanel final : public QWidget {
   using Command = std::function<std::string(const KernelLaunch&)>;
   explicit KernelLaunchPanel(Command command, QWidget* parent = nullptr);
 
-  // Empty fields of `launch` get what the kernel requires. A kernel that the file does not have stays in launch(), where
-  // it is a fault, until another is chosen.
+  // Empty fields of `launch` get what the kernel requires. A kernel that the file does not have stays in launch(), as a
+  // fault, until another is chosen.
   void set_file(const KernelFile& file, const KernelLaunch& launch);
   // What the fields say. Throws InputError as shell_words().
   [[nodiscard]] KernelLaunch launch() const;
