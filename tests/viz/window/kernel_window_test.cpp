@@ -494,7 +494,10 @@ TEST_F(KernelWindowTest, HexadecimalIsForTheRegistersOfEveryState) {
   open_and_start();
   const QModelIndex first = registers().model()->index(1, KernelRegisterModel::kFirstLane);
   EXPECT_EQ(first.data().toString(), QStringLiteral("7"));
+  const int narrow = registers().columnWidth(first.column());
   window->findChild<QCheckBox*>()->click();
+  QTest::qWait(10);
+  EXPECT_GT(registers().columnWidth(first.column()), narrow) << "the column is as wide as its text";
   EXPECT_EQ(registers().model()->index(1, KernelRegisterModel::kFirstLane).data().toString(), QStringLiteral("bits 7"));
   window->go(KernelMove::step);
   ASSERT_TRUE(rests());
