@@ -7,7 +7,7 @@ namespace kvscope::viz {
 namespace {
 
 constexpr double kBytesAxis = 64, kBytesHead = 20, kBytesLine = 18;  // [px] at font scale 1
-constexpr double kSmallestWord = 6;                   // [px]
+constexpr double kSmallestWord = 6;                                  // [px]
 
 }  // namespace
 
@@ -39,9 +39,9 @@ std::optional<std::int64_t> KernelBytesLayout::word_at(QPointF point) const {
 }
 
 KernelBytesLayout::Lines KernelBytesLayout::visible(double view_height) const {
-  const auto first = static_cast<std::int64_t>(std::floor(scroll / line));
+  const auto first = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(scroll / line)), 0, lines());
   const auto last = static_cast<std::int64_t>(std::ceil((scroll + view_height - head) / line));
-  return {std::clamp<std::int64_t>(first, 0, lines()), std::clamp<std::int64_t>(last, 0, lines())};
+  return {first, std::clamp<std::int64_t>(last, first, lines())};
 }
 
 KernelBytesLayout kernel_bytes_layout(double width, double font_scale, std::int64_t bytes, std::uint64_t base,

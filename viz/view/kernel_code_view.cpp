@@ -16,6 +16,16 @@ constexpr int kCodeMarks = 16, kCodeGap = 6;  // [px] the column of marks; betwe
 constexpr int kTabLetters = 4;
 constexpr double kCodePlace = 0.30, kCodeRelated = 0.14;
 
+// Without the characters at which Qt begins another paragraph or line, so that line numbers stay true.
+QString one_line(const std::string& text) {
+  constexpr char16_t kBreaks[] = {u'\r', QChar::LineSeparator, QChar::ParagraphSeparator, u'\xfdd0', u'\xfdd1'};
+  QString line = QString::fromStdString(text);
+  for (QChar& c : line) {
+    if (std::ranges::find(kBreaks, c.unicode()) != std::end(kBreaks)) c = QLatin1Char(' ');
+  }
+  return line;
+}
+
 }  // namespace
 
 class KernelCodeView::Margin final : public QWidget {
@@ -45,7 +55,7 @@ KernelCodeView::KernelCodeView(QWidget* parent) : QPlainTextEdit(parent), margin
 void KernelCodeView::set_source(const KernelSource& source) {
   QStringList lines;
   lines.reserve(static_cast<qsizetype>(source.lines.size()));
-  for (const std::string& line : source.lines) lines.push_back(QString::fromStdString(line));
+  for (const std::string& line : source.lines) lines.push_back(one_line(line));
   with_code_ = {source.lines_with_code.begin(), source.lines_with_code.end()};
   place_ = 0;
   others_.clear();
@@ -116,10 +126,9 @@ void KernelCodeView::keyPressEvent(QKeyEvent* event) {
 
 bool KernelCodeView::eventFilter(QObject* watched, QEvent* event) {
   if (watched == margin_ && event->type() == QEvent::MouseButtonPress) {
-    const QTextBlock block = cursorForPosition({0, static_cast<QMouseEvent*>(event)->pos().y()}).block();
-    if (margin_of(block.blockNumber() + 1).contains(static_cast<QMouseEvent*>(event)->pos())) {
-      Q_EMIT breakpoint_wanted(block.blockNumber() + 1);
-    }
+    const auto& press = *static_cast<QMouseEvent*>(event);
+    const std::int32_t line = cursorForPosition({0, press.pos().y()}).blockNumber() + 1;
+    if (press.button() == Qt::LeftButton && margin_of(line).contains(press.pos())) Q_EMIT breakpoint_wanted(line);
     return true;
   }
   return QPlainTextEdit::eventFilter(watched, event);

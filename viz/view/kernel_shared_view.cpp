@@ -21,14 +21,22 @@ QString hex_digits(std::uint64_t value, int digits) {
   return QString::number(value, 16).rightJustified(digits, QLatin1Char('0'));
 }
 
-// The bytes of a word in memory order as a number; the last word may be cut off by the end.
+// The last word may be cut off by the end.
+std::int64_t bytes_of(const KernelShared& shared, std::int64_t word) {
+  return std::min(kBankBytes, std::ssize(shared.bytes) - word * kBankBytes);
+}
+
+// The bytes of a word in memory order as a number.
 std::uint32_t word_value(const KernelShared& shared, std::int64_t word) {
   std::uint32_t value = 0;
-  const auto from = static_cast<std::size_t>(word * kBankBytes);
-  for (std::size_t i = 0; i < kBankBytes && from + i < shared.bytes.size(); ++i) {
-    value |= static_cast<std::uint32_t>(shared.bytes[from + i]) << (8 * i);
+  for (std::int64_t i = 0; i < bytes_of(shared, word); ++i) {
+    value |= static_cast<std::uint32_t>(shared.bytes[static_cast<std::size_t>(word * kBankBytes + i)]) << (8 * i);
   }
   return value;
+}
+
+QString hex_word(const KernelShared& shared, std::int64_t word) {
+  return hex_digits(word_value(shared, word), static_cast<int>(2 * bytes_of(shared, word)));
 }
 
 const KernelWriter* last_writer(const KernelShared& shared, std::int64_t word) {
@@ -64,9 +72,11 @@ QString word_sentence(const KernelShared& shared, std::int64_t word) {
   if (writer == nullptr) {
     parts << KernelSharedView::tr("not written");
   } else {
-    parts << QStringLiteral("%1 = %2 = %3f")
-                 .arg(hex_digits(value, 8), QString::number(static_cast<std::int32_t>(value)),
-                      QString::number(static_cast<double>(std::bit_cast<float>(value)), 'g', 7));
+    const std::int64_t bytes = bytes_of(shared, word);
+    parts << (bytes < kBankBytes ? hex_word(shared, word)
+                                 : QStringLiteral("%1 = %2 = %3f")
+                                       .arg(hex_word(shared, word), QString::number(static_cast<std::int32_t>(value)),
+                                            QString::number(static_cast<double>(std::bit_cast<float>(value)), 'g', 7)));
     parts << KernelSharedView::tr("written by %1 after step %2")
                  .arg(QString::fromStdString(writer->text), QString::number(writer->step));
   }
@@ -84,13 +94,15 @@ void KernelSharedView::set_shared(const KernelShared& shared, std::uint64_t step
   shared_ = shared;
   step_ = step;
   if (current_ >= layout_now().words) current_ = -1;
+  setAccessibleDescription(current_ < 0 ? QString() : word_sentence(shared_, current_));
   fit_scroll();
   viewport()->update();
-  tell(current_);
+  tell();
 }
 
-// About a word; -1: what the colors mean.
-void KernelSharedView::tell(std::int64_t word) {
+void KernelSharedView::tell() {
+  const auto under = pointer_ ? layout_now().word_at(*pointer_) : std::nullopt;
+  const std::int64_t word = under.value_or(current_);
   if (word >= 0) return Q_EMIT told(word_sentence(shared_, word));
   Q_EMIT told(shared_.bytes.empty() ? QString()
                                     : tr("color: the warp or copy that wrote a word last  ·  outlined: by the last "
@@ -132,9 +144,10 @@ void KernelSharedView::paintEvent(QPaintEvent*) {
   const QFont small = mono_font(kWordText * font_scale_);
   const QFont words = ui_font(kWordText * 1.2 * font_scale_);
   if (shared_.bytes.empty()) {
-    draw_text(painter, words, theme_->text_quiet, {12, 24 * font_scale_},
-              tr("The CTA that is shown has no shared memory, or has ended."));
-    return;
+    painter.setFont(words);
+    painter.setPen(theme_->text_quiet);
+    return painter.drawText(viewport()->rect().adjusted(12, 12, -12, -12), Qt::TextWordWrap,
+                            tr("The CTA that is shown has no shared memory, or has ended."));
   }
   const KernelBytesLayout at = layout_now();
   const double up = cap_height(small) / 2;
@@ -156,7 +169,7 @@ void KernelSharedView::paintEvent(QPaintEvent*) {
       const KernelWriter* const writer = writer_of(word);
       if (has_room && writer != nullptr) {
         draw_text(painter, small, theme_->ink_on(fill), {cell.left() + 2, cell.center().y() + up},
-                  hex_digits(word_value(shared_, word), 8));
+                  hex_word(shared_, word));
       }
       if (writer != nullptr && writer->step + 1 == step_) {
         painter.setPen(QPen(theme_->accent, 2));
@@ -184,8 +197,8 @@ void KernelSharedView::resizeEvent(QResizeEvent* event) {
 }
 
 void KernelSharedView::mouseMoveEvent(QMouseEvent* event) {
-  const auto word = layout_now().word_at(event->position());
-  tell(word.value_or(current_));
+  pointer_ = event->position();
+  tell();
 }
 
 void KernelSharedView::mousePressEvent(QMouseEvent* event) {
@@ -196,8 +209,13 @@ void KernelSharedView::mouseDoubleClickEvent(QMouseEvent* event) {
   if (const auto word = layout_now().word_at(event->position())) want_write(*word);
 }
 
-void KernelSharedView::leaveEvent(QEvent*) {
-  tell(current_);
+bool KernelSharedView::viewportEvent(QEvent* event) {
+  // leaveEvent() is not called when the pointer goes to the scroll bar.
+  if (event->type() == QEvent::Leave) {
+    pointer_.reset();
+    tell();
+  }
+  return QAbstractScrollArea::viewportEvent(event);
 }
 
 void KernelSharedView::keyPressEvent(QKeyEvent* event) {
@@ -205,7 +223,8 @@ void KernelSharedView::keyPressEvent(QKeyEvent* event) {
   const auto by = [&](std::int64_t words) {
     set_current(current_ < 0 ? 0 : std::clamp(current_ + words, std::int64_t{0}, last));
   };
-  if (last < 0 || event->modifiers() != Qt::NoModifier) return QAbstractScrollArea::keyPressEvent(event);
+  const Qt::KeyboardModifiers modifiers = event->modifiers() & ~Qt::KeypadModifier;
+  if (last < 0 || modifiers != Qt::NoModifier) return QAbstractScrollArea::keyPressEvent(event);
   switch (event->key()) {
     case Qt::Key_Left:
       return by(-1);
@@ -230,12 +249,14 @@ void KernelSharedView::keyPressEvent(QKeyEvent* event) {
 
 void KernelSharedView::scrollContentsBy(int, int) {
   viewport()->update();
+  tell();  // another word is under the pointer
 }
 
 void KernelSharedView::set_current(std::int64_t word) {
   current_ = word;
+  pointer_.reset();
   setAccessibleDescription(word_sentence(shared_, word));
-  tell(word);
+  tell();
   const KernelBytesLayout at = layout_now();
   const QRectF cell = at.word(word);
   QScrollBar* const bar = verticalScrollBar();

@@ -13,7 +13,8 @@
 
 namespace kvscope::viz {
 
-// "0x00480  tile + 128  bank 0  3f800000  written by warp 0 ... before step 9".
+// "0x00480  ·  tile + 128  ·  bank 0  ·  3f800000 = 1065353216 = 1f  ·  written by warp 0 ... after step 9".
+// A word that the end cuts off has only its bytes.
 [[nodiscard]] QString word_sentence(const KernelShared& shared, std::int64_t word);
 
 class KernelSharedView final : public QAbstractScrollArea {
@@ -37,13 +38,13 @@ class KernelSharedView final : public QAbstractScrollArea {
   void mouseMoveEvent(QMouseEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
-  void leaveEvent(QEvent* event) override;
+  bool viewportEvent(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void scrollContentsBy(int dx, int dy) override;
 
  private:
   void fit_scroll();
-  void tell(std::int64_t word);
+  void tell();
   void set_current(std::int64_t word);
   void want_write(std::int64_t word);
   [[nodiscard]] QColor fill_of(std::int64_t word) const;
@@ -53,6 +54,7 @@ class KernelSharedView final : public QAbstractScrollArea {
   KernelShared shared_;
   std::uint64_t step_ = 0;
   std::int64_t current_ = -1;
+  std::optional<QPointF> pointer_;  // where it was last moved to; nullopt: outside, or a key was pressed since
   const Theme* theme_ = &theme(ThemeKind::dark);
   double font_scale_ = 1;
 };

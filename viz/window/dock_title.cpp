@@ -50,8 +50,7 @@ void DockTitle::update_tabbed() {
 }
 
 QSize DockTitle::sizeHint() const {
-  const QSize size = QWidget::sizeHint();
-  return {size.width(), tabbed_ ? 0 : size.height()};
+  return tabbed_ ? QSize(0, 0) : QWidget::sizeHint();
 }
 
 }  // namespace kvscope::viz

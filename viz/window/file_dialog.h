@@ -6,7 +6,8 @@
 
 namespace kvscope::viz {
 
-[[nodiscard]] QString file_name(const QString& path);  // without its folder
+[[nodiscard]] QString file_name(const QString& path);      // without its folder
+[[nodiscard]] QString absolute_path(const QString& path);  // without "." and "..": equal for equal files
 
 // A dialog that is not modal and deletes itself: the chosen file is reported by a signal. It opens in the folder of
 // `beside`.

@@ -11,7 +11,6 @@
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QPlainTextEdit>
 #include <QtWidgets/QPushButton>
-#include <QtWidgets/QScrollArea>
 #include <QtWidgets/QVBoxLayout>
 
 #include "core/base/errors.h"
@@ -21,7 +20,6 @@ namespace kvscope::viz {
 namespace {
 
 constexpr int kCommandLines = 4;
-constexpr int kLeastWidth = 270;  // [px] at font scale 1
 
 QLineEdit* add_field(QFormLayout& form, const QString& label, const QString& hint, const QString& tip) {
   auto* field = new QLineEdit;
@@ -107,6 +105,7 @@ KernelLaunchPanel::KernelLaunchPanel(Command command, QWidget* parent)
   setAccessibleName(tr("Launch"));
   auto* form = new QFormLayout;
   form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+  form->setRowWrapPolicy(QFormLayout::WrapLongRows);
   form->addRow(tr("Kernel"), kernel_);
   kernel_->setAccessibleName(tr("Kernel"));
   kernel_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
@@ -117,8 +116,10 @@ KernelLaunchPanel::KernelLaunchPanel(Command command, QWidget* parent)
   shared_ = add_field(*form, tr("Shared memory"), QStringLiteral("0"), tr("Dynamic shared memory of a CTA in bytes"));
   rows_->setContentsMargins(0, 0, 0, 0);
   rows_->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+  rows_->setRowWrapPolicy(QFormLayout::WrapLongRows);
   auto* more = new QFormLayout;
   more->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+  more->setRowWrapPolicy(QFormLayout::WrapLongRows);
   others_ = add_field(*more, tr("More options"), QStringLiteral("--policy early"),
                       tr("Further options of kvscope ptx run, such as --policy seed:7 or --arg p.n=64"));
   shown_command_->setReadOnly(true);
@@ -126,8 +127,7 @@ KernelLaunchPanel::KernelLaunchPanel(Command command, QWidget* parent)
   shown_command_->setTabChangesFocus(true);
   start_->setDefault(true);
   start_->setToolTip(tr("Execute the launch, and step it from its beginning"));
-  auto* inside = new QWidget;
-  auto* column = new QVBoxLayout(inside);
+  auto* column = new QVBoxLayout(this);
   column->addLayout(form);
   auto* heading = new QLabel(tr("Parameters"));
   heading->setProperty("dock-title", true);
@@ -142,15 +142,6 @@ KernelLaunchPanel::KernelLaunchPanel(Command command, QWidget* parent)
   column->addLayout(buttons);
   column->addWidget(shown_command_);
   column->addStretch(1);
-  auto* area = new QScrollArea;
-  area->setWidget(inside);
-  area->setWidgetResizable(true);
-  area->setFrameShape(QFrame::NoFrame);
-  area->setFocusPolicy(Qt::NoFocus);
-  area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  auto* all = new QVBoxLayout(this);
-  all->setContentsMargins(0, 0, 0, 0);
-  all->addWidget(area);
 
   for (QLineEdit* field : {grid_, block_, cluster_, shared_, others_}) {
     connect(field, &QLineEdit::textChanged, this, &KernelLaunchPanel::show_command);
@@ -180,7 +171,11 @@ void KernelLaunchPanel::set_file(const KernelFile& file, const KernelLaunch& lau
     for (const KernelEntry& e : file.entries) kernel_->addItem(QString::fromStdString(e.shown));
     const auto wanted = std::ranges::find_if(
         file.entries, [&](const KernelEntry& e) { return e.name == launch.entry || e.shown == launch.entry; });
-    kernel_->setCurrentIndex(wanted == file.entries.end() ? 0 : static_cast<int>(wanted - file.entries.begin()));
+    const bool is_known = wanted != file.entries.end();
+    const int first = launch.entry.empty() ? 0 : -1;
+    kernel_->setCurrentIndex(is_known ? static_cast<int>(wanted - file.entries.begin()) : first);
+    unknown_ = is_known ? std::string() : launch.entry;
+    kernel_->setPlaceholderText(QString::fromStdString(unknown_));
   }
   const auto set = [](QLineEdit& field, const std::string& text) { field.setText(QString::fromStdString(text)); };
   set(*grid_, launch.grid);
@@ -194,8 +189,9 @@ void KernelLaunchPanel::set_file(const KernelFile& file, const KernelLaunch& lau
 KernelLaunch KernelLaunchPanel::launch() const {
   KernelLaunch out;
   out.path = file_.path;
+  const KernelEntry* const now = entry();
   // The only kernel needs no name.
-  if (const KernelEntry* const now = entry(); now != nullptr && file_.entries.size() > 1) out.entry = now->name;
+  if (now == nullptr || file_.entries.size() > 1) out.entry = now == nullptr ? unknown_ : now->name;
   const auto or_else = [](const QLineEdit& field, const char* otherwise) {
     const std::string text = text_of(field);
     return text.empty() ? std::string(otherwise) : text;
@@ -243,7 +239,6 @@ void KernelLaunchPanel::show_command() {
 
 void KernelLaunchPanel::set_theme(const Theme&, double font_scale) {
   shown_command_->setFont(mono_font(12 * font_scale));
-  setMinimumWidth(qRound(kLeastWidth * font_scale));
   shown_command_->setFixedHeight(shown_command_->fontMetrics().height() * kCommandLines + 16);
 }
 

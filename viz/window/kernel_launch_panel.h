@@ -34,7 +34,8 @@ class KernelLaunchPanel final : public QWidget {
   using Command = std::function<std::string(const KernelLaunch&)>;
   explicit KernelLaunchPanel(Command command, QWidget* parent = nullptr);
 
-  // Empty fields of `launch` get what the kernel requires.
+  // Empty fields of `launch` get what the kernel requires. A kernel that the file does not have stays in launch(), as a
+  // fault, until another is chosen.
   void set_file(const KernelFile& file, const KernelLaunch& launch);
   // What the fields say. Throws InputError as shell_words().
   [[nodiscard]] KernelLaunch launch() const;
@@ -50,6 +51,7 @@ class KernelLaunchPanel final : public QWidget {
 
   Command command_;
   KernelFile file_;
+  std::string unknown_;  // the kernel that was asked for, if the file does not have it
   QComboBox* kernel_;
   QLineEdit *grid_, *block_, *cluster_, *shared_, *others_;
   QWidget* parameters_;

@@ -5,12 +5,10 @@
 #include <QtCore/QSettings>
 #include <QtCore/QStringList>
 
+#include "viz/window/file_dialog.h"
+
 namespace kvscope::viz {
 namespace {
-
-QString absolute(const QString& path) {
-  return QFileInfo(path).absoluteFilePath();
-}
 
 QStringList words(const std::vector<std::string>& texts) {
   QStringList out;
@@ -53,7 +51,7 @@ KernelLaunches::KernelLaunches(const QString& folder)
 
 std::optional<KernelLaunch> KernelLaunches::find(const QString& path) const {
   for (KernelLaunch& launch : read(file_)) {
-    if (launch.path != absolute(path).toStdString()) continue;
+    if (launch.path != absolute_path(path).toStdString()) continue;
     launch.path = path.toStdString();
     return std::move(launch);
   }
@@ -64,7 +62,7 @@ void KernelLaunches::keep(const KernelLaunch& launch) {
   if (file_.isEmpty()) return;
   std::vector<KernelLaunch> all = read(file_);
   KernelLaunch newest = launch;
-  newest.path = absolute(QString::fromStdString(launch.path)).toStdString();
+  newest.path = absolute_path(QString::fromStdString(launch.path)).toStdString();
   std::erase_if(all, [&](const KernelLaunch& other) { return other.path == newest.path; });
   all.insert(all.begin(), newest);
   if (std::ssize(all) > kMost) all.resize(kMost);

@@ -15,6 +15,7 @@
 #include <QtWidgets/QMenu>
 #include <QtWidgets/QMenuBar>
 #include <QtWidgets/QPlainTextEdit>
+#include <QtWidgets/QScrollArea>
 #include <QtWidgets/QSplitter>
 #include <QtWidgets/QStatusBar>
 #include <QtWidgets/QTabWidget>
@@ -42,8 +43,9 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr QSize kKernelSize{1500, 950}, kLeastKernelSize{640, 420};  // [px]
-constexpr int kTableRow = 22, kBarIconSize = 20;                     // [px]
+constexpr QSize kKernelSize{1500, 950}, kLeastKernelSize{640, 420}, kLeastDock{120, 60};  // [px]
+constexpr int kLeastCode = 100;                   // [px] width of a view of code
+constexpr int kTableRow = 22, kBarIconSize = 20;  // [px]
 constexpr int kLaunchWidth = 300, kRegistersWidth = 430, kGroupsWidth = 520, kSharedWidth = 760,
               kLow = 330;          // [px] of the docks
 constexpr double kFixedText = 12;  // [px] of fixed text at font scale 1
@@ -62,7 +64,7 @@ QPlainTextEdit* make_text(const QString& name, const QString& hint) {
 
 std::span<const KernelMoveEntry> kernel_moves() {
   static constexpr std::array kTable{
-      KernelMoveEntry{KernelMove::start, QT_TR_NOOP("To the &start"), "Ctrl+Home",
+      KernelMoveEntry{KernelMove::start, QT_TR_NOOP("To the st&art"), "Ctrl+Home",
                       QT_TR_NOOP("Before the first instruction"), Icon::start},
       KernelMoveEntry{KernelMove::back_line, QT_TR_NOOP("Back a &line"), "Shift+F11",
                       QT_TR_NOOP("To where the warp was last at another source line"), Icon::step_back},
@@ -76,7 +78,7 @@ std::span<const KernelMoveEntry> kernel_moves() {
                       QT_TR_NOOP("The same, not in functions that the line calls")},
       KernelMoveEntry{KernelMove::warp, QT_TR_NOOP("Next instruction of the &warp"), "F8",
                       QT_TR_NOOP("Until the warp that is next has executed one instruction")},
-      KernelMoveEntry{KernelMove::barrier, QT_TR_NOOP("Next ba&rrier"), "F6",
+      KernelMoveEntry{KernelMove::barrier, QT_TR_NOOP("Next barr&ier"), "F6",
                       QT_TR_NOOP("Behind what completes a barrier or a phase of an mbarrier")},
       KernelMoveEntry{KernelMove::event, QT_TR_NOOP("Next &effect"), "Shift+F8",
                       QT_TR_NOOP("Behind the next effect that other threads can observe, such as a store")},
@@ -104,20 +106,11 @@ KernelWindow::KernelWindow(Backend& backend, const QString& settings_folder, QWi
     wishes_.clear();
     finished();
   });
-  connect(&job_, &Job::failed, this, [this](const QStringList& faults) {
-    busy_bar_->stop();
-    wishes_.clear();
-    messages_->show_message({QStringLiteral("launch"),
-                             true,
-                             run_ ? tr("The launch could not be stepped") : tr("The kernel could not be launched"),
-                             faults,
-                             {}});
-    update_actions();
-    Q_EMIT shown();
-  });
+  connect(&job_, &Job::failed, this, &KernelWindow::failed);
   connect(busy_bar_, &BusyBar::cancelled, this, [this] { job_.cancel(); });
   for (QPlainTextEdit* text : findChildren<QPlainTextEdit*>()) text->installEventFilter(this);
   resize(kKernelSize);
+  show_state();
   update_actions();
 }
 
@@ -139,8 +132,10 @@ void KernelWindow::build_center() {
   sources_ = new QTabWidget;
   sources_->setDocumentMode(true);
   sources_->setAccessibleName(tr("Source files"));
+  sources_->setMinimumWidth(kLeastCode);
   ptx_ = new KernelCodeView;
   ptx_->setAccessibleName(tr("PTX"));
+  ptx_->setMinimumWidth(kLeastCode);
   empty_ =
       new QLabel(tr("Fill in the launch at the left and press Start.\n\nThe kernel is then executed on the virtual "
                     "GPU, once to its end, and can be stepped forward and backward."));
@@ -166,7 +161,14 @@ void KernelWindow::build_center() {
 QDockWidget* KernelWindow::add_dock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
   auto* dock = new QDockWidget(content->accessibleName(), this);
   dock->setObjectName(name);
-  dock->setWidget(content);
+  // Large text in a small window: a content scrolls before it covers another dock.
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(content);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->setMinimumSize(kLeastDock);
+  dock->setWidget(scroll);
   dock->setAccessibleName(content->accessibleName());
   content->setAccessibleName({});
   titles_.push_back(new DockTitle(*dock));
@@ -363,7 +365,7 @@ void KernelWindow::set_look(const Theme& theme, double font_scale) {
   for (DockTitle* title : titles_) title->set_theme(theme);
   const auto entries = kernel_moves();
   for (std::size_t i = 0; i < moves_.size(); ++i) moves_[i].second->setIcon(icon(entries[i].icon, theme));
-  show_state();
+  show_marks();
 }
 
 bool KernelWindow::eventFilter(QObject* watched, QEvent* event) {

@@ -83,9 +83,12 @@ class KernelWindow final : public QMainWindow {
 
   // kernel_window_run.cpp
   void begin(const QString& title, Job::Work work);
+  // When the job has ended: whether the start that was asked for meanwhile follows.
+  bool starts_again();
   void finished();
+  void failed(const QStringList& faults);
   void next_wish();
-  void forget_run();
+  void forget_run();  // cancels the job
   void ask_for_file();
   void ask_where_to_export();
 
@@ -93,6 +96,7 @@ class KernelWindow final : public QMainWindow {
   void show_code();
   void show_state();
   void show_report(std::int32_t row);
+  void show_marks();
   void show_place();
   void show_breakpoints();
   void show_related(int view, int line);
@@ -107,6 +111,7 @@ class KernelWindow final : public QMainWindow {
   KernelState state_;
   std::deque<KernelWish> wishes_;
   std::optional<std::uint64_t> first_step_;
+  bool start_again_ = false;  // when the job has ended
   std::set<KernelBreakpoint> breakpoints_;
   std::pair<std::int32_t, std::int32_t> warp_{-1, -1};  // whose registers are shown; -1: the next one's
   KernelGroupModel groups_;
@@ -115,7 +120,7 @@ class KernelWindow final : public QMainWindow {
   std::vector<KernelCodeView*> views_;  // [KernelCode::sources]
   std::vector<std::pair<KernelMove, QAction*>> moves_;
   std::vector<DockTitle*> titles_;
-  const Theme* theme_ = nullptr;
+  const Theme* theme_ = &theme(ThemeKind::dark);
   double font_scale_ = 1;
 
   QTabWidget* sources_ = nullptr;

@@ -31,12 +31,12 @@ struct KernelWindow::Result {
 
 void KernelWindow::open(const QString& path, const std::optional<KernelLaunch>& launch,
                         std::optional<std::uint64_t> step) {
-  messages_->dismiss(QStringLiteral("launch"));
+  messages_->dismiss(QStringLiteral("open"));
   KernelFile file;
   try {
     file = backend_.kernel_file(path.toStdString());
   } catch (...) {
-    messages_->show_message({QStringLiteral("launch"),
+    messages_->show_message({QStringLiteral("open"),
                              true,
                              tr("%1 could not be opened").arg(file_name(path)),
                              current_fault_lines(),
@@ -44,11 +44,12 @@ void KernelWindow::open(const QString& path, const std::optional<KernelLaunch>& 
     Q_EMIT shown();
     return;
   }
-  forget_run();
+  messages_->dismiss(QStringLiteral("launch"));
+  if (path_ != path) breakpoints_.clear();
   path_ = path;
   first_step_ = step;
   setWindowFilePath(path);
-  setWindowTitle(tr("%1 - kvscope").arg(file_name(path)));
+  forget_run();
   const std::optional<KernelLaunch> last = launch ? launch : launches_.find(path);
   KernelLaunch empty;
   empty.path = path.toStdString();
@@ -59,11 +60,6 @@ void KernelWindow::open(const QString& path, const std::optional<KernelLaunch>& 
 
 void KernelWindow::start() {
   if (path_.isEmpty()) return;
-  if (job_.running()) {
-    job_.cancel();
-    statusBar()->showMessage(tr("The movement before is being cancelled: start again when it has ended"));
-    return;
-  }
   messages_->dismiss(QStringLiteral("launch"));
   KernelLaunch launch;
   try {
@@ -72,6 +68,10 @@ void KernelWindow::start() {
     messages_->show_message(
         {QStringLiteral("launch"), true, tr("The launch cannot be read"), current_fault_lines(), {}});
     return;
+  }
+  if (job_.running()) {
+    start_again_ = true;
+    return job_.cancel();
   }
   forget_run();
   launches_.keep(launch);
@@ -121,8 +121,27 @@ void KernelWindow::next_wish() {
   });
 }
 
-void KernelWindow::finished() {
+bool KernelWindow::starts_again() {
   busy_bar_->stop();
+  if (!std::exchange(start_again_, false)) return false;
+  start();
+  return job_.running();
+}
+
+void KernelWindow::failed(const QStringList& faults) {
+  wishes_.clear();
+  if (starts_again()) return;
+  messages_->show_message({QStringLiteral("launch"),
+                           true,
+                           run_ ? tr("The launch could not be stepped") : tr("The kernel could not be launched"),
+                           faults,
+                           {}});
+  update_actions();
+  Q_EMIT shown();
+}
+
+void KernelWindow::finished() {
+  if (starts_again()) return;
   const std::shared_ptr<Result> result = std::exchange(result_, std::make_shared<Result>());
   const bool is_new = result->run != nullptr;
   if (is_new) run_ = std::move(result->run);
@@ -130,6 +149,7 @@ void KernelWindow::finished() {
   if (is_new) show_code();
   if (result->state) {
     state_ = std::move(*result->state);
+    messages_->dismiss(QStringLiteral("launch"));
     show_state();
   }
   update_actions();
@@ -138,6 +158,8 @@ void KernelWindow::finished() {
 }
 
 void KernelWindow::forget_run() {
+  job_.cancel();
+  start_again_ = false;
   wishes_.clear();
   run_.reset();
   result_ = std::make_shared<Result>();
@@ -157,6 +179,7 @@ void KernelWindow::forget_run() {
   registers_.clear();
   reports_.clear();
   report_text_->clear();
+  setWindowTitle(tr("%1 - kvscope").arg(file_name(path_)));
   show_state();
   update_actions();
 }
@@ -203,6 +226,7 @@ void KernelWindow::ask_where_to_export() {
 
 void KernelWindow::closeEvent(QCloseEvent* event) {
   wishes_.clear();
+  start_again_ = false;
   job_.cancel();
   event->accept();
 }

@@ -40,7 +40,7 @@ void KernelWindow::show_code() {
     view->disconnect(this);
     view->installEventFilter(this);
     view->setAccessibleName(name);
-    if (theme_ != nullptr) view->set_theme(*theme_, font_scale_);
+    view->set_theme(*theme_, font_scale_);
     view->set_source(source);
     const int number = static_cast<int>(i);
     connect(view, &KernelCodeView::breakpoint_wanted, this,
@@ -74,9 +74,7 @@ void KernelWindow::show_breakpoints() {
 void KernelWindow::show_state() {
   slider_->setEnabled(run_ != nullptr && state_.last.has_value());
   slider_->set_position(state_.step, state_.last.value_or(0));
-  std::vector<std::uint64_t> marks;
-  for (const KernelReport& report : state_.reports) marks.push_back(report.step);
-  if (theme_ != nullptr) slider_->set_marks(marks, theme_->warning);
+  show_marks();
   position_->setText(!run_          ? QString()
                      : !state_.last ? tr("  step %1").arg(state_.step)
                                     : tr("  step %1 of %2").arg(state_.step).arg(*state_.last));
@@ -90,7 +88,9 @@ void KernelWindow::show_state() {
   }
   groups_.set_state(code_, state_);
   registers_.set_state(state_);
+  const int report = reports_table_->currentIndex().row();
   reports_.set_state(code_, state_);
+  reports_table_->selectRow(report);  // reports keep their numbers
   if (state_.reports.empty()) report_text_->clear();
   if (state_.report >= 0) show_report(state_.report);
   if (state_.shown >= 0) {
@@ -114,6 +114,12 @@ void KernelWindow::show_report(std::int32_t row) {
   report_text_->setPlainText(QString::fromStdString(reports_.report(row).text));
   reports_dock_->show();
   reports_dock_->raise();
+}
+
+void KernelWindow::show_marks() {
+  std::vector<std::uint64_t> marks;
+  for (const KernelReport& report : state_.reports) marks.push_back(report.step);
+  slider_->set_marks(marks, theme_->warning);
 }
 
 void KernelWindow::show_place() {
@@ -170,9 +176,10 @@ void KernelWindow::show_related(int view, int line) {
 
 void KernelWindow::update_actions() {
   const bool at_end = state_.status != KernelStatus::running;
+  const bool moves = busy();  // the next movement starts at another state
   for (const auto& [move, action] : moves_) {
     const bool is_back = move == KernelMove::start || move == KernelMove::back || move == KernelMove::back_line;
-    action->setEnabled(run_ != nullptr && (is_back ? state_.step > 0 : !at_end));
+    action->setEnabled(run_ != nullptr && (moves || (is_back ? state_.step > 0 : !at_end)));
   }
 }
 

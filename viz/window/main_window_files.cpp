@@ -124,7 +124,11 @@ void MainWindow::load(const QString& path, const OpenWish& wish) {
 void MainWindow::open_kernel(const QString& path) {
   std::erase(kernels_, nullptr);
   for (const QPointer<KernelWindow>& other : kernels_) {
-    if (other->path() != path) continue;
+    // A window whose file could not be opened is free for another.
+    const bool is_free = other->path().isEmpty();
+    if (!is_free && absolute_path(other->path()) != absolute_path(path)) continue;
+    if (is_free) other->open(path);
+    other->setWindowState(other->windowState() & ~Qt::WindowMinimized);
     other->raise();
     return other->activateWindow();
   }

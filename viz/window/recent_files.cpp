@@ -5,6 +5,8 @@
 #include <QtCore/QSettings>
 #include <QtWidgets/QMenu>
 
+#include "viz/window/file_dialog.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -19,7 +21,7 @@ RecentFiles::RecentFiles(const QString& settings_file, QObject* parent)
 }
 
 void RecentFiles::add(const QString& path) {
-  const QString absolute = QDir::cleanPath(QFileInfo(path).absoluteFilePath());
+  const QString absolute = absolute_path(path);
   paths_.removeAll(absolute);
   paths_.prepend(absolute);
   while (paths_.size() > kMost) paths_.removeLast();

@@ -32,7 +32,8 @@ void StepSlider::set_position(std::uint64_t step, std::uint64_t last) {
   const QSignalBlocker quiet(this);
   last_ = last;
   setRange(0, static_cast<int>(std::min<std::uint64_t>(last, kMostPlaces)));
-  setValue(static_cast<int>(std::lround(share_of(step) * maximum())));
+  // The handle that is held stays under the pointer: its own position has been asked for.
+  if (!isSliderDown()) setValue(static_cast<int>(std::lround(share_of(step) * maximum())));
 }
 
 void StepSlider::set_marks(const std::vector<std::uint64_t>& steps, const QColor& color) {

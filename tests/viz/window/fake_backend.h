@@ -22,6 +22,7 @@
 #include "core/staging/focus.h"
 #include "core/staging/staging_events.h"
 #include "tests/viz/playback/memory_source.h"
+#include "tests/viz/window/fake_kernel.h"
 #include "viz/window/backend.h"
 
 namespace kvscope::viz::testing_support {
@@ -165,6 +166,15 @@ class FakeBackend final : public Backend {
   std::optional<LabResult> lab_result(const std::string& path) override {
     if (std::filesystem::path(path).filename() == "damaged.json") throw InputError(path, "$.lab", "is missing");
     return std::filesystem::path(path).filename() == "result.json" ? std::optional(result) : std::nullopt;
+  }
+
+  FakeKernels kernels;
+  bool is_kernel(const std::string& path) override { return path.ends_with(".ptx"); }
+  KernelFile kernel_file(const std::string& path) override { return FakeKernels::file(path); }
+  std::string kernel_command(const KernelLaunch& launch) override { return FakeKernels::command(launch); }
+  std::unique_ptr<KernelRun> start_kernel(const KernelLaunch& launch,
+                                          const std::function<bool()>& keep_going) override {
+    return kernels.start(launch, keep_going);
   }
 
   std::atomic<int> pictures = 0;
