@@ -17,7 +17,7 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr const char* kWithoutOne = "without one, write a picture: kvscope-viewer --render picture.png --scenario FILE";
+constexpr const char* kWithoutOne = "without one, write a picture: kvscope-viewer --render picture.png FILE";
 
 QtMessageHandler usual = nullptr;
 

@@ -24,6 +24,7 @@
 #include "gpu/virtual/debug/state_text.h"
 #include "gpu/virtual/text/kernel_names.h"
 #include "gpu/virtual/text/parameter_layout.h"
+#include "viz/window/kernel_launch_panel.h"
 
 namespace kvscope::apps {
 namespace fs = std::filesystem;
@@ -58,8 +59,12 @@ viz::KernelEntry entry_of(const ptx::Module& module, std::int32_t function) {
   for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
     const ptx::Variable& variable = module.variables[static_cast<std::size_t>(kernel.parameters[i])];
     const ptx::ParameterLayout* layout = i < layouts.size() ? &layouts[i] : nullptr;
-    out.parameters.push_back({layout != nullptr && !layout->name.empty() ? layout->name : std::string(variable.name),
-                              type_of(variable, layout)});
+    // nvcc names a parameter without debug information by its number: <kernel>_param_0.
+    const bool is_number = variable.name == fmt::format("{}_param_{}", kernel.name, i);
+    const std::string name = layout != nullptr && !layout->name.empty() ? layout->name
+                             : is_number                                ? std::string()
+                                                                        : std::string(variable.name);
+    out.parameters.push_back({name, type_of(variable, layout)});
   }
   return out;
 }
@@ -90,15 +95,6 @@ std::vector<std::string> source_lines(const std::string& path, const std::string
   return {};
 }
 
-// The word as a shell reads it.
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 class VirtualKernelRun final : public viz::KernelRun {
  public:
   VirtualKernelRun(const LaunchRequest& launch, const std::function<bool()>& keep_going)
@@ -123,7 +119,7 @@ class VirtualKernelRun final : public viz::KernelRun {
     static_cast<void>(run_.position());
     if (run_.ended() && stop.reason == ptx::StopReason::step) stop = run_.steps(0);
     learn();
-    viz::KernelState state = kernel_state(run_, reports_, {wish.cta, wish.warp});
+    viz::KernelState state = kernel_state(run_, reports_, {wish.cta, wish.warp, wish.lanes});
     state.arrived = words_of(stop);
     state.last = last_;
     if (stop.reason == ptx::StopReason::report) {
@@ -357,8 +353,7 @@ viz::KernelLaunch launch_of(const LaunchRequest& request) {
 std::string command_of(const viz::KernelLaunch& launch) {
   std::vector<std::string> words{"kvscope", "ptx", "debug", launch.path};
   for (const std::string& word : to_words(request_of(launch))) words.push_back(word);
-  for (std::string& word : words) word = shell_word(word);
-  return fmt::format("{}", fmt::join(words, " "));
+  return viz::shell_line(words);
 }
 
 std::unique_ptr<viz::KernelRun> start_kernel(const LaunchRequest& launch, const std::function<bool()>& keep_going) {

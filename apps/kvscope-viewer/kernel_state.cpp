@@ -29,13 +29,20 @@ std::string coordinates(const std::array<std::int64_t, 3>& at) {
   return fmt::format("({},{},{})", at[0], at[1], at[2]);
 }
 
+// "lanes 0-15"; many runs of lanes are a mask: "lanes 49249249".
+std::string short_lanes(ptx::LaneMask lanes) {
+  constexpr std::size_t kMostLetters = 20;
+  std::string text = ptx::lanes_text(lanes);
+  return text.size() <= kMostLetters ? text : fmt::format("lanes {:08x}", lanes);
+}
+
 // The next instruction is of a CTA that starts with it.
 KernelGroup starting_group(const ptx::Launch& launch, const ptx::Position& next) {
   const auto& grid = launch.config.grid;
   return {.cta = next.cta,
           .warp = next.warp,
           .cta_name = coordinates({next.cta % grid[0], next.cta / grid[0] % grid[1], next.cta / grid[0] / grid[1]}),
-          .lanes = ptx::lanes_text(next.lanes),
+          .lanes = short_lanes(next.lanes),
           .state = KernelGroup::State::next,
           .instruction = next.pc,
           .waits_for = {}};
@@ -54,7 +61,7 @@ std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Positio
         state.groups.push_back({.cta = cta.index,
                                 .warp = warp.index,
                                 .cta_name = coordinates(cta.at),
-                                .lanes = ptx::lanes_text(group.lanes),
+                                .lanes = short_lanes(group.lanes),
                                 .state = is_next ? KernelGroup::State::next
                                          : waits ? KernelGroup::State::waits
                                                  : KernelGroup::State::ready,
@@ -124,13 +131,10 @@ viz::KernelShared shared_of(const ptx::ControlledRun& run, const ptx::Cta& cta) 
   return out;
 }
 
-// Lines of a text that says that there is nothing are left out.
 std::vector<std::string> list_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("no ")) lines.push_back(line);
-  }
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
 
@@ -138,16 +142,18 @@ viz::KernelReport report_of(const ptx::Report& report, const ptx::Launch& launch
   viz::KernelReport out;
   out.step = report.step;
   out.title = name(report.kind);
-  out.message = report.message;
+  out.message = report.address.symbol.empty()
+                    ? report.message
+                    : fmt::format("{} + {}: {}", report.address.symbol, report.address.offset, report.message);
   out.text = to_text(report);
   out.severity = name(report.severity);
   const auto& grid = launch.config.grid;
   out.cta = static_cast<std::int32_t>(report.cta[0] + grid[0] * (report.cta[1] + grid[1] * report.cta[2]));
+  // The last of them is the one at whose step the report was made.
   for (const ptx::ReportParty& party : report.parties) {
     if (party.pc < 0) continue;
     out.warp = party.warp;
     out.instruction = party.pc;
-    break;
   }
   return out;
 }
@@ -164,15 +170,18 @@ KernelState kernel_state(ptx::ControlledRun& run, const std::vector<ptx::Report>
                                                                 : viz::KernelStatus::failed;
   const std::vector<GroupPlace> places = add_groups(launch, next, state);
   state.shown = state.next;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const bool asked = places[i].cta == shown.cta && places[i].warp == shown.warp;
-    // Of a warp with several groups, the one that runs next.
-    const bool is_next_warp = state.next >= 0 && shown.cta == next.cta && shown.warp == next.warp;
-    if (asked && !is_next_warp) {
-      state.shown = static_cast<std::int32_t>(i);
+  std::int32_t of_warp = -1;
+  const bool is_next_warp = state.next >= 0 && shown.cta == next.cta && shown.warp == next.warp;
+  for (std::int32_t i = 0; i < std::ssize(state.groups); ++i) {
+    const KernelGroup& group = state.groups[static_cast<std::size_t>(i)];
+    if (group.cta != shown.cta || group.warp != shown.warp) continue;
+    if (group.lanes == shown.lanes) {
+      of_warp = i;
       break;
     }
+    if (of_warp < 0) of_warp = is_next_warp ? state.next : i;
   }
+  if (of_warp >= 0) state.shown = of_warp;
   if (state.shown < 0 && !places.empty()) state.shown = 0;  // nothing can run: a deadlock shows who waits
   if (state.shown >= 0) {
     const GroupPlace& place = places[static_cast<std::size_t>(state.shown)];

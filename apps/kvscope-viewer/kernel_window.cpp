@@ -19,22 +19,29 @@
 #include "core/base/file.h"
 #include "viz/view/theme.h"
 #include "viz/window/kernel_window.h"
+#include "viz/window/message_bar.h"
 #include "viz/window/session.h"
 #include "viz/window/theme_choice.h"
 
 namespace kvscope::apps {
 namespace {
 
-void open_request(viz::KernelWindow& window, const KernelRequest& request) {
-  window.open(QString::fromStdString(request.launch.path),
-              request.has_launch || request.out ? std::optional(launch_of(request.launch)) : std::nullopt,
-              request.step);
+// The launch as the window takes it; nothing if no option of it was given. Throws what is wrong with the file or the
+// launch, which is not executed: the window does that.
+std::optional<viz::KernelLaunch> checked_launch(const KernelRequest& request) {
+  if (!request.has_launch && !request.out) {
+    static_cast<void>(read_kernel_file(request.launch.path));
+    return std::nullopt;
+  }
+  viz::KernelLaunch launch = launch_of(request.launch);
+  launch.entry = start_kernel(request.launch, [] { return false; })->code().kernel;  // it may be given by a part of it
+  return launch;
 }
 
 }  // namespace
 
 int show_kernel(const KernelRequest& request, int argc, char** argv) {
-  static_cast<void>(read_kernel_file(request.launch.path));  // faults of the file are printed, as by kvscope
+  const std::optional<viz::KernelLaunch> launch = checked_launch(request);
   need_a_display();
   QApplication application(argc, argv);
   set_up_application();
@@ -47,13 +54,12 @@ int show_kernel(const KernelRequest& request, int argc, char** argv) {
   viz::KernelWindow window(backend, settings);
   window.set_look(viz::theme(kind), font_scale);
   window.show();
-  open_request(window, request);
+  window.open(QString::fromStdString(request.launch.path), launch, request.step);
   return QApplication::exec();
 }
 
 int render_kernel(const KernelRequest& request, int argc, char** argv) {
-  // Faults of the launch are printed, as by kvscope. It is not executed: the window does that.
-  static_cast<void>(start_kernel(request.launch, [] { return false; }));
+  const std::optional<viz::KernelLaunch> launch = checked_launch(request);
   need_no_display();
   QApplication application(argc, argv);
   set_up_application();
@@ -73,14 +79,18 @@ int render_kernel(const KernelRequest& request, int argc, char** argv) {
   }
   QEventLoop until_shown;
   QObject::connect(&window, &viz::KernelWindow::shown, &until_shown, &QEventLoop::quit, Qt::QueuedConnection);
-  open_request(window, request);
+  window.open(QString::fromStdString(request.launch.path), launch, request.step);
   until_shown.exec();
+  if (!window.started()) {
+    throw InputError(request.launch.path, "",
+                     window.messages().lines(QStringLiteral("launch")).join(QLatin1Char('\n')).toStdString());
+  }
   QApplication::processEvents();  // what the last state has changed in the layout
   const std::optional<std::uint64_t> last = window.state().last;
   if (request.step && last && *request.step > *last) {
     throw InputError(
         "command line", "--step",
-        fmt::format("{} is behind the end of the launch: it has {} warp instructions", *request.step, *last));
+        fmt::format("{} is after the end of the launch, which has {} warp instructions", *request.step, *last));
   }
   QImage picture((QSizeF(window.size()) * request.scale).toSize(), QImage::Format_RGB32);
   picture.setDevicePixelRatio(request.scale);

@@ -383,15 +383,15 @@ OWN_WORDS = [
      ["command line: --render: 'a.svg': the picture of a kernel is a .png",
       "command line: --step: -1 is below 0: a kernel begins at step 0"]),
     ("a step behind the end of a kernel", "scale.ptx --arg 'f32[4]' --arg 2 --render a.png --step 13",
-     ["command line: --step: 13 is behind the end of the launch: it has 12 warp instructions"]),
+     ["command line: --step: 13 is after the end of the launch, which has 12 warp instructions"]),
     ("a kernel whose launch cannot be started", "scale.ptx --block 2,2,2,2",
      ["command line: --block: '2,2,2,2' has 4 numbers: at most 3: see 'kvscope-viewer --help'"]),
     ("a kernel without a display", "scale.ptx",
      ["no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one, write a picture: kvscope-viewer --render "
-      "picture.png --scenario FILE"]),
+      "picture.png FILE"]),
     ("no display", "good.json",
      ["no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one, write a picture: kvscope-viewer --render "
-      "picture.png --scenario FILE"]),
+      "picture.png FILE"]),
 ]
 
 
@@ -468,7 +468,7 @@ class OwnWords(Faults):
 
     def test_a_display_that_does_not_answer(self):
         words = ["no display: ':4711' does not answer; without one, write a picture: kvscope-viewer --render "
-                 "picture.png --scenario FILE"]
+                 "picture.png FILE"]
         self.assertEqual(self.faults("good.json", env=no_display(DISPLAY=":4711")), words)
         self.assertEqual(self.faults("good.json", env=no_display(QT_QPA_PLATFORM="xcb", DISPLAY=":4711")), words)
 

@@ -62,6 +62,7 @@ QVariant KernelGroupModel::data(const QModelIndex& index, int role) const {
   const KernelGroup& group = rows_[row];
   const bool is_next = index.row() == next_;
   if (role == kNextRole) return is_next;
+  if (role == kWarpRole) return static_cast<qlonglong>(group.warp);
   if (role != Qt::DisplayRole && role != Qt::ToolTipRole) return {};
   switch (index.column()) {
     case kCta:

@@ -19,7 +19,8 @@ class KernelGroupModel final : public QAbstractTableModel {
   Q_OBJECT
  public:
   enum Column { kCta, kWarp, kLanes, kGroupState, kPlace, kInstruction, kColumns };
-  static constexpr int kNextRole = Qt::UserRole;  // bool: it executes the next instruction
+  static constexpr int kNextRole = Qt::UserRole;      // bool: it executes the next instruction
+  static constexpr int kWarpRole = Qt::UserRole + 1;  // the warp's number, whose color its words have
 
   explicit KernelGroupModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 

@@ -21,7 +21,7 @@ inline constexpr int kWarpLanes = 32;
 // --- what can be launched --------------------------------------------------------------------------------------------
 
 struct KernelParameter {
-  std::string name;  // of the source if the file says it, else that of the PTX
+  std::string name;  // of the source or of the PTX; empty: the file has only its number
   std::string type;  // "u64", "Params, 24 bytes"
 };
 
@@ -163,6 +163,7 @@ struct KernelWish {
   KernelMove move = KernelMove::stay;
   std::uint64_t step = 0;            // seek
   std::int32_t cta = -1, warp = -1;  // whose registers are shown; -1: those of the next instruction
+  std::string lanes = {};            // KernelGroup::lanes, for a warp with several groups; empty: its first
   std::vector<KernelBreakpoint> breakpoints = {};
 };
 

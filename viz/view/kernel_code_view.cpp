@@ -99,7 +99,7 @@ void KernelCodeView::set_related(const std::set<std::int32_t>& lines) {
 void KernelCodeView::set_theme(const Theme& theme, double font_scale) {
   theme_ = &theme;
   setFont(mono_font(kCodeText * font_scale));
-  setTabStopDistance(kTabLetters * fontMetrics().horizontalAdvance(QLatin1Char(' ')));
+  setTabStopDistance(kTabLetters * QFontMetricsF(font()).horizontalAdvance(QLatin1Char(' ')));
   fit_margin();
   show_lines();
 }

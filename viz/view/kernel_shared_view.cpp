@@ -9,13 +9,13 @@
 #include <QtGui/QPainter>
 #include <QtWidgets/QScrollBar>
 
+#include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
 
 namespace kvscope::viz {
 namespace {
 
-constexpr double kWordText = 10.5;    // [px] at font scale 1
-constexpr double kCopiedAlpha = 0.9;  // of the color of copies
+constexpr double kWordText = 10.5;  // [px] at font scale 1
 
 QString hex_digits(std::uint64_t value, int digits) {
   return QString::number(value, 16).rightJustified(digits, QLatin1Char('0'));
@@ -105,7 +105,8 @@ void KernelSharedView::tell() {
   const std::int64_t word = under.value_or(current_);
   if (word >= 0) return Q_EMIT told(word_sentence(shared_, word));
   Q_EMIT told(shared_.bytes.empty() ? QString()
-                                    : tr("color: the warp or copy that wrote a word last  ·  outlined: by the last "
+                                    : tr("color and pattern: the warp that wrote a word last, as in Warps  ·  diagonal "
+                                         "lines: a copy  ·  outlined: by the last "
                                          "step  ·  double click: go to before its write"));
 }
 
@@ -132,10 +133,11 @@ const KernelWriter* KernelSharedView::writer_of(std::int64_t word) const {
   return last_writer(shared_, word);
 }
 
-QColor KernelSharedView::fill_of(std::int64_t word) const {
+// The looks of blocks and their owners: color and pattern of the warp, diagonal lines for a copy.
+Look KernelSharedView::look_of(std::int64_t word) const {
   const KernelWriter* const writer = writer_of(word);
-  if (writer == nullptr) return theme_->cell_free;
-  return writer->warp < 0 ? with_alpha(theme_->cached, kCopiedAlpha) : theme_->owner_style(writer->warp).fill;
+  if (writer == nullptr) return kFreeLook;
+  return writer->warp < 0 ? kSharedLook : owner_look(writer->warp);
 }
 
 void KernelSharedView::paintEvent(QPaintEvent*) {
@@ -164,11 +166,11 @@ void KernelSharedView::paintEvent(QPaintEvent*) {
       const std::int64_t word = line * kBanks + bank - at.first_bank;
       if (word < 0 || word >= at.words) continue;
       const QRectF cell = at.word(word).adjusted(0.5, 0.5, -0.5, -0.5);
-      const QColor fill = fill_of(word);
-      painter.fillRect(cell, fill);
+      const Look look = look_of(word);
+      paint_cell(painter, cell, look, 1, *theme_);
       const KernelWriter* const writer = writer_of(word);
       if (has_room && writer != nullptr) {
-        draw_text(painter, small, theme_->ink_on(fill), {cell.left() + 2, cell.center().y() + up},
+        draw_text(painter, small, look_ink(*theme_, look), {cell.left() + 2, cell.center().y() + up},
                   hex_word(shared_, word));
       }
       if (writer != nullptr && writer->step + 1 == step_) {

@@ -9,6 +9,7 @@
 
 #include "viz/geometry/kernel_bytes_layout.h"
 #include "viz/playback/kernel_run.h"
+#include "viz/view/cell_paint.h"
 #include "viz/view/theme.h"
 
 namespace kvscope::viz {
@@ -47,7 +48,7 @@ class KernelSharedView final : public QAbstractScrollArea {
   void tell();
   void set_current(std::int64_t word);
   void want_write(std::int64_t word);
-  [[nodiscard]] QColor fill_of(std::int64_t word) const;
+  [[nodiscard]] Look look_of(std::int64_t word) const;
   // The word's last writer; null: not written.
   [[nodiscard]] const KernelWriter* writer_of(std::int64_t word) const;
 

@@ -29,7 +29,7 @@ KernelHelp::KernelHelp(QWidget* window) : QDialog(window) {
   table->addTopLevelItem(new QTreeWidgetItem(
       {tr("Another warp"), tr("Click in Warps"), tr("Show its registers and its CTA's shared memory")}));
   table->addTopLevelItem(new QTreeWidgetItem(
-      {tr("Who wrote this"), tr("Double click on a word, or Enter"), tr("Go to the step before the write")}));
+      {tr("Last writer"), tr("Double click on a word, or Enter"), tr("Go to the step before the write")}));
   for (int column = 0; column < 2; ++column) table->resizeColumnToContents(column);
   auto* all = new QVBoxLayout(this);
   all->addWidget(table);

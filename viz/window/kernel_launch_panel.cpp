@@ -78,11 +78,11 @@ std::vector<std::string> shell_words(const std::string& line) {
 }
 
 std::string shell_line(const std::vector<std::string>& words) {
-  constexpr std::string_view kQuoted = " \t\n'\"\\";
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
   std::string line;
   for (const std::string& word : words) {
     if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_of(kQuoted) == std::string::npos) {
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
       line += word;
       continue;
     }
@@ -109,12 +109,13 @@ KernelLaunchPanel::KernelLaunchPanel(Command command, QWidget* parent)
   form->addRow(tr("Kernel"), kernel_);
   kernel_->setAccessibleName(tr("Kernel"));
   kernel_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  kernel_->setMinimumContentsLength(10);
+  kernel_->setMinimumContentsLength(5);
   grid_ = add_field(*form, tr("Grid"), QStringLiteral("1"), tr("CTAs of the grid, such as 4 or 4,2"));
   block_ = add_field(*form, tr("Block"), QStringLiteral("1"), tr("Threads of a CTA, such as 64 or 32,4"));
   cluster_ = add_field(*form, tr("Cluster"), tr("none"), tr("CTAs of a cluster, such as 2"));
   shared_ = add_field(*form, tr("Shared memory"), QStringLiteral("0"), tr("Dynamic shared memory of a CTA in bytes"));
   rows_->setContentsMargins(0, 0, 0, 0);
+  rows_->setRowWrapPolicy(QFormLayout::WrapLongRows);
   rows_->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
   rows_->setRowWrapPolicy(QFormLayout::WrapLongRows);
   auto* more = new QFormLayout;
@@ -211,9 +212,9 @@ void KernelLaunchPanel::show_parameters(const std::vector<std::string>& values) 
   const KernelEntry* const now = entry();
   for (std::size_t i = 0; now != nullptr && i < now->parameters.size(); ++i) {
     const KernelParameter& parameter = now->parameters[i];
-    QLineEdit* const field =
-        add_field(*rows_, QString::fromStdString(parameter.name), hint_of(parameter),
-                  tr("Parameter %1, %2").arg(QString::number(i), QString::fromStdString(parameter.type)));
+    QLineEdit* const field = add_field(
+        *rows_, parameter.name.empty() ? tr("Parameter %1").arg(i) : QString::fromStdString(parameter.name),
+        hint_of(parameter), tr("Parameter %1, %2").arg(QString::number(i), QString::fromStdString(parameter.type)));
     if (i < values.size()) field->setText(QString::fromStdString(values[i]));
     connect(field, &QLineEdit::textChanged, this, &KernelLaunchPanel::show_command);
     connect(field, &QLineEdit::returnPressed, this, &KernelLaunchPanel::start_wanted);

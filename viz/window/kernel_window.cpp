@@ -75,15 +75,16 @@ std::span<const KernelMoveEntry> kernel_moves() {
       KernelMoveEntry{KernelMove::line, QT_TR_NOOP("Next li&ne"), "F11",
                       QT_TR_NOOP("To the next source line of the same warp"), Icon::step},
       KernelMoveEntry{KernelMove::over, QT_TR_NOOP("Next line, &over calls"), "F10",
-                      QT_TR_NOOP("The same, not in functions that the line calls")},
+                      QT_TR_NOOP("The same, without stopping in functions that the line calls")},
       KernelMoveEntry{KernelMove::warp, QT_TR_NOOP("Next instruction of the &warp"), "F8",
                       QT_TR_NOOP("Until the warp that is next has executed one instruction")},
-      KernelMoveEntry{KernelMove::barrier, QT_TR_NOOP("Next barr&ier"), "F6",
-                      QT_TR_NOOP("Behind what completes a barrier or a phase of an mbarrier")},
+      KernelMoveEntry{
+          KernelMove::barrier, QT_TR_NOOP("Next barr&ier"), "F6",
+          QT_TR_NOOP("To after the instruction or copy that completes a barrier or a phase of an mbarrier")},
       KernelMoveEntry{KernelMove::event, QT_TR_NOOP("Next &effect"), "Shift+F8",
-                      QT_TR_NOOP("Behind the next effect that other threads can observe, such as a store")},
+                      QT_TR_NOOP("To after the next effect that other threads can observe, such as a store")},
       KernelMoveEntry{KernelMove::report, QT_TR_NOOP("Next re&port"), "F7",
-                      QT_TR_NOOP("Behind the next instruction that is reported"), Icon::warning},
+                      QT_TR_NOOP("To after the next instruction that a report is about"), Icon::warning},
       KernelMoveEntry{KernelMove::run, QT_TR_NOOP("&Run"), "F5",
                       QT_TR_NOOP("To the next breakpoint or report, or to the end"), Icon::run_to},
       KernelMoveEntry{KernelMove::end, QT_TR_NOOP("To the en&d"), "Ctrl+End", QT_TR_NOOP("To the end of the launch"),
@@ -211,12 +212,13 @@ void KernelWindow::build_docks() {
   connect(bits_, &QCheckBox::toggled, &registers_, &KernelRegisterModel::set_bits);
   QWidget* const registers = page(tr("Registers"), {whose_, bits_, registers_table_}, registers_table_);
 
-  groups_rows_ = new RowDelegate({-1, KernelGroupModel::kNextRole, -1, 0}, this);
+  groups_rows_ =
+      new RowDelegate({-1, KernelGroupModel::kNextRole, KernelGroupModel::kWarpRole, KernelGroupModel::kWarp}, this);
   groups_table_ = table(tr("Lane groups of all CTAs that have started"), groups_, *groups_rows_);
   groups_table_->horizontalHeader()->setStretchLastSection(true);
   const auto choose = [this](const QModelIndex& index) {
     const KernelGroup& group = groups_.group(index.row());
-    warp_ = {group.cta, group.warp};
+    warp_ = {group.cta, group.warp, group.lanes};
     go(KernelMove::stay);
   };
   connect(groups_table_, &QTableView::clicked, this, choose);
@@ -227,8 +229,10 @@ void KernelWindow::build_docks() {
   shared_->setProperty("card", true);
   word_ = new StatusLine(tr("Word of shared memory"));
   connect(shared_, &KernelSharedView::told, word_, &StatusLine::set_sentence);
-  connect(shared_, &KernelSharedView::write_wanted, this,
-          [this](qulonglong step) { go({.move = KernelMove::seek, .step = step}); });
+  connect(shared_, &KernelSharedView::write_wanted, this, [this](qulonglong step) {
+    warp_ = {};
+    go({.move = KernelMove::seek, .step = step});
+  });
   QWidget* const shared = page(tr("Shared memory"), {shared_, word_}, shared_);
 
   waiting_text_ = make_text(tr("Barriers and copies of the CTA"), tr("No barrier is in use and no copy is in flight."));
@@ -237,11 +241,11 @@ void KernelWindow::build_docks() {
   reports_rows_ = new RowDelegate({KernelReportModel::kHappenedRole, -1, -1, 0}, this);
   reports_table_ = table(tr("Reports of the launch"), reports_, *reports_rows_);
   reports_table_->horizontalHeader()->setStretchLastSection(true);
-  report_text_ = make_text(tr("The selected report"), tr("The launch has no reports."));
+  report_text_ = make_text(tr("The selected report"), QString());
   const auto go_to_report = [this](const QModelIndex& index) {
     const KernelReport& report = reports_.report(index.row());
     report_text_->setPlainText(QString::fromStdString(report.text));
-    warp_ = {-1, -1};
+    warp_ = {};
     go({.move = KernelMove::seek, .step = report.step});
   };
   connect(reports_table_, &QTableView::clicked, this, go_to_report);
@@ -270,9 +274,9 @@ void KernelWindow::build_docks() {
   setCorner(Qt::BottomRightCorner, Qt::BottomDockWidgetArea);
   groups_dock->raise();
   shared_dock->raise();
-  resizeDocks({launch_dock, registers_dock}, {kLaunchWidth, kRegistersWidth}, Qt::Horizontal);
   resizeDocks({groups_dock, shared_dock}, {kGroupsWidth, kSharedWidth}, Qt::Horizontal);
   resizeDocks({groups_dock, shared_dock}, {kLow, kLow}, Qt::Vertical);
+  resizeDocks({launch_dock, registers_dock}, {kLaunchWidth, kRegistersWidth}, Qt::Horizontal);
 }
 
 QAction* KernelWindow::add_action(QMenu& menu, const QString& text, const QString& keys, const QString& tip) {

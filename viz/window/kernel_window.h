@@ -113,7 +113,11 @@ class KernelWindow final : public QMainWindow {
   std::optional<std::uint64_t> first_step_;
   bool start_again_ = false;  // when the job has ended
   std::set<KernelBreakpoint> breakpoints_;
-  std::pair<std::int32_t, std::int32_t> warp_{-1, -1};  // whose registers are shown; -1: the next one's
+  struct ShownGroup {
+    std::int32_t cta = -1, warp = -1;  // -1: that of the next instruction
+    std::string lanes;
+  };
+  ShownGroup warp_;  // whose registers are shown
   KernelGroupModel groups_;
   KernelRegisterModel registers_;
   KernelReportModel reports_;

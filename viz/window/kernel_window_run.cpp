@@ -104,7 +104,7 @@ void KernelWindow::go(const KernelWish& wish) {
   if (!wishes_.empty() && wishes_.back().move == KernelMove::seek && wish.move == KernelMove::seek) wishes_.pop_back();
   if (wishes_.size() >= kMostWishes) return;
   wishes_.push_back(wish);
-  if (wish.move != KernelMove::stay && wish.move != KernelMove::seek) warp_ = {-1, -1};
+  if (wish.move != KernelMove::stay && wish.move != KernelMove::seek) warp_ = {};
   next_wish();
 }
 
@@ -112,8 +112,9 @@ void KernelWindow::next_wish() {
   if (job_.running() || wishes_.empty() || !run_) return;
   KernelWish wish = wishes_.front();
   wishes_.pop_front();
-  wish.cta = warp_.first;
-  wish.warp = warp_.second;
+  wish.cta = warp_.cta;
+  wish.warp = warp_.warp;
+  wish.lanes = warp_.lanes;
   wish.breakpoints = {breakpoints_.begin(), breakpoints_.end()};
   result_ = std::make_shared<Result>();
   begin(tr("Executing"), [run = run_, result = result_, wish](const Job::Tell& tell) {
@@ -165,7 +166,7 @@ void KernelWindow::forget_run() {
   result_ = std::make_shared<Result>();
   code_ = {};
   state_ = {};
-  warp_ = {-1, -1};
+  warp_ = {};
   views_.clear();
   while (sources_->count() > 0) {
     QWidget* const page = sources_->widget(0);
@@ -191,7 +192,7 @@ void KernelWindow::toggle_breakpoint(std::int32_t source, std::int32_t line) {
     const auto next = std::ranges::upper_bound(file.lines_with_code, line);
     statusBar()->showMessage(next == file.lines_with_code.end()
                                  ? tr("Line %1 has no instruction, nor does any line after it").arg(line)
-                                 : tr("Line %1 has no instruction: the next line that has is %2").arg(line).arg(*next));
+                                 : tr("Line %1 has no instruction: the next line with one is %2").arg(line).arg(*next));
     return;
   }
   const KernelBreakpoint place{source, line};

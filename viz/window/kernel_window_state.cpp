@@ -4,6 +4,8 @@
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QPlainTextEdit>
+#include <QtWidgets/QScrollBar>
+#include <QtWidgets/QStatusBar>
 #include <QtWidgets/QTabWidget>
 #include <QtWidgets/QTableView>
 
@@ -21,6 +23,20 @@ QString one_a_line(const std::vector<std::string>& lines) {
   QString out;
   for (const std::string& line : lines) out += QString::fromStdString(line) + QLatin1Char('\n');
   return out;
+}
+
+// Appends what is new, so that a long text is not laid out again, and keeps the end in view.
+void show_text(QPlainTextEdit& view, const QString& text) {
+  const QString before = view.toPlainText();
+  if (text == before) return;
+  if (before.isEmpty() || !text.startsWith(before)) {
+    view.setPlainText(text);
+  } else {
+    QTextCursor end(view.document());
+    end.movePosition(QTextCursor::End);
+    end.insertText(text.mid(before.size()));
+  }
+  view.verticalScrollBar()->setValue(view.verticalScrollBar()->maximum());
 }
 
 }  // namespace
@@ -101,11 +117,16 @@ void KernelWindow::show_state() {
                         .arg(group.warp)
                         .arg(QString::fromStdString(group.lanes)));
   } else {
-    whose_->setText(tr("No warp is at work."));
+    whose_->setText(tr("No warp is running."));
   }
   shared_->set_shared(state_.shared, state_.step);
-  waiting_text_->setPlainText(one_a_line(state_.barriers) + one_a_line(state_.copies));
-  printed_text_->setPlainText(QString::fromStdString(state_.printed));
+  show_text(*waiting_text_, one_a_line(state_.barriers) + one_a_line(state_.copies));
+  show_text(*printed_text_, QString::fromStdString(state_.printed));
+  report_text_->setPlaceholderText(!state_.reports.empty() ? tr("Click a report.")
+                                   : state_.last           ? tr("The launch has no reports.")
+                                                           : tr("No reports so far: the launch was not executed to its "
+                                                                          "end."));
+  statusBar()->clearMessage();  // it was about the state before
   show_place();
 }
 
@@ -153,7 +174,7 @@ void KernelWindow::show_place() {
                       place_of(code_, next.instruction),
                       QString::fromStdString(code_.instructions[static_cast<std::size_t>(next.instruction)].text));
   } else if (state_.status == KernelStatus::running) {
-    parts << tr("no warp can run: press Run to see why");
+    parts << tr("no warp can run: Run shows why");
   }
   status_->set_sentence(parts.join(QStringLiteral("  ·  ")));
 }

@@ -450,7 +450,8 @@ bool DebugSession::looks(const std::string& verb, const Words& w) {
     const std::string text = barriers_text(launch, looked_at().cta);
     out_ << (text.empty() ? "no barriers in use\n" : text);
   } else if (verb == "copies") {
-    out_ << copies_text(launch, looked_at().cta);
+    const std::string text = copies_text(launch, looked_at().cta);
+    out_ << (text.empty() ? "no copies in flight\n" : text);
   } else if (verb == "reports") {
     const std::vector<Report> reports = run_.reports();
     if (reports.empty()) out_ << "no reports so far\n";

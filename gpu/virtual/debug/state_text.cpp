@@ -269,7 +269,7 @@ std::string barriers_text(const Launch& launch, std::int32_t cta) {
     out += fmt::format("mbarrier 0x{:05x} ({} + {})  phase {}, {} of {} arrivals missing, {} bytes to come\n", address,
                        at.symbol, at.offset, object.phase, object.pending, object.current, object.tx);
   }
-  return out.empty() ? "no barrier is in use\n" : out;
+  return out;
 }
 
 std::string copies_text(const Launch& launch, std::int32_t cta) {
@@ -295,7 +295,7 @@ std::string copies_text(const Launch& launch, std::int32_t cta) {
       }
     }
   }
-  return out.empty() ? "no copies in flight\n" : out;
+  return out;
 }
 
 std::string bytes_text(const Launch& launch, const DeviceMemory& memory, Space space, std::int32_t cta,

@@ -47,9 +47,10 @@ struct RegisterValue {
 // One line per distinct value: "lanes 0-15  0x3f800000  1"; eight lanes per line if there are more than four values.
 [[nodiscard]] std::string to_text(const RegisterValue& value);
 
-// Named barriers that have waiting threads, and arrival barriers with their phase, pending arrivals and pending bytes.
+// Named barriers that have waiting threads, and arrival barriers with their phase, pending arrivals and pending bytes;
+// "" if there are none.
 [[nodiscard]] std::string barriers_text(const Launch& launch, std::int32_t cta);
-// Copies that were issued and have not landed.
+// Copies that were issued and have not landed; "" if there are none.
 [[nodiscard]] std::string copies_text(const Launch& launch, std::int32_t cta);
 // 16 bytes per line from `address`; shared addresses are relative to the CTA's window. Unmapped bytes print as "..".
 [[nodiscard]] std::string bytes_text(const Launch& launch, const DeviceMemory& memory, Space space, std::int32_t cta,

@@ -319,7 +319,7 @@ class KernelSharedTest : public testing::Test {
 TEST_F(KernelSharedTest, TellsOfThePointerElseOfTheCurrentWordElseOfTheColors) {
   const KernelShared shared = small_shared();
   view.set_shared(shared, 10);
-  EXPECT_TRUE(last_told.startsWith(QStringLiteral("color:"))) << last_told.toStdString();
+  EXPECT_TRUE(last_told.startsWith(QStringLiteral("color and pattern:"))) << last_told.toStdString();
   hover(point_of(2));
   EXPECT_EQ(last_told, word_sentence(shared, 2));
   QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::NoModifier, point_of(1));

@@ -570,7 +570,7 @@ TEST_F(KernelWindowTest, BreakpointsOfMarginAndKeyReachTheMovementAndOutliveARes
 TEST_F(KernelWindowTest, ALineWithoutCodeTakesNoBreakpointAndNamesTheNext) {
   open_and_start();
   click_margin(code("scale.cu"), 5);
-  EXPECT_TRUE(window->statusBar()->currentMessage().contains(QStringLiteral("next line that has is 7")));
+  EXPECT_TRUE(window->statusBar()->currentMessage().contains(QStringLiteral("next line with one is 7")));
   click_margin(code("scale.cu"), 8);
   EXPECT_TRUE(window->statusBar()->currentMessage().contains(QStringLiteral("nor does any line after it")));
   window->go(KernelMove::run);
