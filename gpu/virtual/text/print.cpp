@@ -80,6 +80,10 @@ class ModulePrinter {
         variable(module_.variables[item.index], std::string(module_.variables[item.index].name), "");
       } else if (const Function& f = module_.functions[item.index]; f.entry && f.defined) {
         definition(f);
+      } else if (f.defined) {  // with the names of its definition, which follows
+        const FlatNames names(module_, f, taken_);
+        head(f, &names);
+        out_ += ";\n";
       } else {
         head(f, nullptr);
         out_ += ";\n";

@@ -150,6 +150,18 @@ TEST(Print, NamesOfSiblingScopesAreTakenApart) {
                                  "\tmov.b32 %r2, 3;\n\tmov.b32 x$2, 1;\n"));
 }
 
+// The definition of g renames its parameter, which has the name of a variable; its declaration before it has the same
+// name for it, or a second printing would change the text.
+TEST(Print, ADeclarationHasTheNamesOfItsDefinition) {
+  const std::string text =
+      ".version 9.0\n.target sm_90a\n.address_size 64\n"
+      ".func (.reg .b32 r) g(.reg .b32 q) { add.u32 r, q, 1; ret; }\n"
+      ".global .b8 q[4] = {1, 2, 3};\n.visible .entry k() { ret; }\n";
+  const std::string once = to_ptx(parse_module(text, "a.ptx"));
+  EXPECT_EQ(to_ptx(parse_module(once, "b.ptx")), once);
+  EXPECT_THAT(once, HasSubstr("g(.reg .b32 q$2);"));
+}
+
 TEST(Print, AStatementAloneIsItsLine) {
   const Module m = parse_body("@!%p1 ld.global.v2.u32 {%r3, _}, [%rd3+-4];");
   EXPECT_EQ(to_ptx(m, kernel(m), kernel(m).body[0]), "@!%p1 ld.global.v2.u32 {%r3, _}, [%rd3+-4]");
