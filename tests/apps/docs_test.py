@@ -214,13 +214,21 @@ def check_gallery():
 
 
 def check_keys():
-    """Every key of the viewer's table of actions is in the table of keys of its page."""
-    table = (ROOT / "viz" / "window" / "shortcuts.cpp").read_text(encoding="utf-8")
-    keys = {key for text in re.findall(r'\{Do::\w+, Group::\w+, SAY\(".*?"\), "(.*?)"', table) for key in text.split()}
-    page = (ROOT / "docs" / "09_the_viewer.md").read_text(encoding="utf-8").partition("\n| key | does |\n")[2]
-    cells = " ".join(re.findall(r"^\| (.*?) \|", page.partition("\n\n")[0], re.M))
-    shown = {code or word for code, word in re.findall(r"`([^`]+)`|([^\s,`()]+)", cells)}
-    return [f"docs/09_the_viewer.md: the table of keys lacks {key}" for key in sorted(keys - shown - {"Ctrl+="})]
+    """Every key of the viewer's tables of actions is in a table of keys of its page: those of the window, and those of the
+    movements of a kernel."""
+    page = (ROOT / "docs" / "09_the_viewer.md").read_text(encoding="utf-8")
+    tables = [("shortcuts.cpp", r'\{Do::\w+, Group::\w+, SAY\(".*?"\), "(.*?)"', "| key | does |"),
+              ("kernel_window.cpp", r'\{KernelMove::\w+,\s*QT_TR_NOOP\(".*?"\),\s*"(.*?)"', "| key | in the window of a kernel |")]
+    faults = []
+    for file, pattern, heading in tables:
+        source = (ROOT / "viz" / "window" / file).read_text(encoding="utf-8")
+        keys = {key for text in re.findall(pattern, source) for key in text.split()}
+        if len(keys) < 10:
+            faults.append(f"viz/window/{file}: {len(keys)} keys were found: its table has another form")
+        cells = " ".join(re.findall(r"^\| (.*?) \|", page.partition(f"\n{heading}\n")[2].partition("\n\n")[0], re.M))
+        shown = {code or word for code, word in re.findall(r"`([^`]+)`|([^\s,`()]+)", cells)}
+        faults += [f"docs/09_the_viewer.md: the table '{heading}' lacks {key}" for key in sorted(keys - shown - {"Ctrl+="})]
+    return faults
 
 
 def main():

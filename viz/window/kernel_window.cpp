@@ -137,9 +137,7 @@ void KernelWindow::build_center() {
   ptx_ = new KernelCodeView;
   ptx_->setAccessibleName(tr("PTX"));
   ptx_->setMinimumWidth(kLeastCode);
-  empty_ =
-      new QLabel(tr("Fill in the launch at the left and press Start.\n\nThe kernel is then executed on the virtual "
-                    "GPU, once to its end, and can be stepped forward and backward."));
+  empty_ = new QLabel;
   empty_->setAlignment(Qt::AlignCenter);
   empty_->setWordWrap(true);
   auto* code = new QSplitter(Qt::Horizontal);

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include <QtCore/QDateTime>
 #include <QtCore/QString>
 #include <QtWidgets/QMainWindow>
 
@@ -89,6 +90,7 @@ class KernelWindow final : public QMainWindow {
   void failed(const QStringList& faults);
   void next_wish();
   void forget_run();  // cancels the job
+  [[nodiscard]] bool reread(const KernelLaunch& launch);
   void ask_for_file();
   void ask_where_to_export();
 
@@ -110,8 +112,10 @@ class KernelWindow final : public QMainWindow {
   KernelCode code_;
   KernelState state_;
   std::deque<KernelWish> wishes_;
-  std::optional<std::uint64_t> first_step_;
-  bool start_again_ = false;  // when the job has ended
+  std::optional<std::uint64_t> first_step_;  // that open() was given: of the next start
+  std::optional<std::uint64_t> asked_step_;  // of the start that is running
+  QDateTime file_time_;                      // when the file was written that the form shows
+  bool start_again_ = false;                 // when the job has ended
   std::set<KernelBreakpoint> breakpoints_;
   struct ShownGroup {
     std::int32_t cta = -1, warp = -1;  // -1: that of the next instruction

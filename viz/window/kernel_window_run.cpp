@@ -54,6 +54,7 @@ void KernelWindow::open(const QString& path, const std::optional<KernelLaunch>& 
   KernelLaunch empty;
   empty.path = path.toStdString();
   launch_panel_->set_file(file, last.value_or(empty));
+  file_time_ = QFileInfo(path).lastModified();
   Q_EMIT opened(path);
   if (launch) start();
 }
@@ -69,14 +70,20 @@ void KernelWindow::start() {
         {QStringLiteral("launch"), true, tr("The launch cannot be read"), current_fault_lines(), {}});
     return;
   }
+  if (QFileInfo(path_).lastModified() != file_time_) {
+    if (!reread(launch)) return;
+    launch = launch_panel_->launch();
+  }
   if (job_.running()) {
     start_again_ = true;
     return job_.cancel();
   }
   forget_run();
   launches_.keep(launch);
-  const KernelWish first{.move = first_step_ ? KernelMove::seek : KernelMove::stay,
-                         .step = std::exchange(first_step_, std::nullopt).value_or(0),
+  asked_step_ = std::exchange(first_step_, std::nullopt);
+  empty_->setText(tr("The launch is being executed once to its end."));
+  const KernelWish first{.move = asked_step_ ? KernelMove::seek : KernelMove::stay,
+                         .step = asked_step_.value_or(0),
                          .breakpoints = {breakpoints_.begin(), breakpoints_.end()}};
   begin(tr("Executing %1 once to its end").arg(file_name(path_)),
         [&backend = backend_, result = result_, launch, first](const Job::Tell& tell) {
@@ -84,6 +91,22 @@ void KernelWindow::start() {
           result->run = backend.start_kernel(launch, keep_going);
           result->state = result->run->go(first, keep_going);
         });
+}
+
+// The file was compiled again: its kernels may have other parameters. Returns false if it has faults.
+bool KernelWindow::reread(const KernelLaunch& launch) {
+  try {
+    launch_panel_->set_file(backend_.kernel_file(path_.toStdString()), launch);
+  } catch (...) {
+    messages_->show_message({QStringLiteral("launch"),
+                             true,
+                             tr("%1 could not be read again").arg(file_name(path_)),
+                             current_fault_lines(),
+                             {}});
+    return false;
+  }
+  file_time_ = QFileInfo(path_).lastModified();
+  return true;
 }
 
 void KernelWindow::begin(const QString& title, Job::Work work) {
@@ -152,6 +175,11 @@ void KernelWindow::finished() {
     state_ = std::move(*result->state);
     messages_->dismiss(QStringLiteral("launch"));
     show_state();
+    if (is_new && asked_step_ && state_.last && *asked_step_ > *state_.last) {
+      statusBar()->showMessage(tr("Step %1 is after the end of the launch, which has %2 warp instructions")
+                                   .arg(*asked_step_)
+                                   .arg(*state_.last));
+    }
   }
   update_actions();
   next_wish();
@@ -175,6 +203,9 @@ void KernelWindow::forget_run() {
   }
   sources_->hide();
   ptx_->hide();
+  empty_->setText(
+      tr("Fill in the launch at the left and press Start.\n\nThe kernel is then executed on the virtual GPU, "
+         "once to its end, and can be stepped forward and backward."));
   empty_->show();
   groups_.clear();
   registers_.clear();

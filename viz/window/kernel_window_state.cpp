@@ -176,6 +176,7 @@ void KernelWindow::show_place() {
   } else if (state_.status == KernelStatus::running) {
     parts << tr("no warp can run: Run shows why");
   }
+  if (!state_.last) parts << tr("the launch was not executed to its end: its length and later reports are not known");
   status_->set_sentence(parts.join(QStringLiteral("  ·  ")));
 }
 
