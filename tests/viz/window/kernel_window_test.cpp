@@ -11,8 +11,11 @@
 #include <set>
 #include <vector>
 
+#include <QtCore/QDateTime>
+#include <QtCore/QFile>
 #include <QtCore/QPointer>
 #include <QtCore/QSettings>
+#include <QtCore/QTemporaryDir>
 #include <QtGui/QAction>
 #include <QtGui/QTextBlock>
 #include <QtTest/QSignalSpy>
@@ -228,6 +231,40 @@ TEST_F(KernelWindowTest, AFileWithFaultsLeavesTheLaunchBefore) {
   EXPECT_EQ(window->path(), kScale);
   window->open(kScale);
   EXPECT_FALSE(window->messages().showing(QStringLiteral("open")));
+}
+
+TEST_F(KernelWindowTest, AFileThatWasCompiledAgainIsReadAtTheNextStart) {
+  const QTemporaryDir place;
+  const QString path = place.filePath(QStringLiteral("scale.ptx"));
+  ASSERT_TRUE(QFile(path).open(QIODevice::WriteOnly));
+  open_and_start(path);
+  ASSERT_EQ(window->launch_panel().launch().arguments.size(), 2U);
+  {
+    QFile file(path);
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write("rows columns");
+  }
+  QFile file(path);
+  ASSERT_TRUE(file.open(QIODevice::ReadWrite));
+  ASSERT_TRUE(file.setFileTime(QDateTime::currentDateTime().addSecs(5), QFileDevice::FileModificationTime));
+  file.close();
+  window->start();
+  ASSERT_TRUE(rests());
+  EXPECT_TRUE(window->started());
+  EXPECT_EQ(window->launch_panel().launch().arguments.size(), 4U);
+  EXPECT_EQ(backend.kernels.launches().back().arguments.size(), 4U);
+}
+
+TEST_F(KernelWindowTest, AStepAfterTheEndIsNamed) {
+  KernelLaunch launch;
+  launch.path = kScale.toStdString();
+  window->open(kScale, launch, kFakeEnd + 5);
+  ASSERT_TRUE(rests());
+  const QString message = window->statusBar()->currentMessage();
+  EXPECT_TRUE(message.contains(QStringLiteral("Step %1 is after the end").arg(kFakeEnd + 5))) << message.toStdString();
+  window->open(kScale, launch, kFakeEnd);
+  ASSERT_TRUE(rests());
+  EXPECT_TRUE(window->statusBar()->currentMessage().isEmpty());
 }
 
 TEST_F(KernelWindowTest, AStartThatFailsShowsItsFaultsAndTheFormStaysUsable) {
