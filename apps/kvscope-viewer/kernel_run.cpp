@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -18,13 +17,12 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/numbers.h"
-#include "core/base/report.h"
+#include "core/base/shell_words.h"
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/controlled_run.h"
 #include "gpu/virtual/debug/state_text.h"
 #include "gpu/virtual/text/kernel_names.h"
 #include "gpu/virtual/text/parameter_layout.h"
-#include "viz/window/kernel_launch_panel.h"
 
 namespace kvscope::apps {
 namespace fs = std::filesystem;
@@ -353,7 +351,7 @@ viz::KernelLaunch launch_of(const LaunchRequest& request) {
 std::string command_of(const viz::KernelLaunch& launch) {
   std::vector<std::string> words{"kvscope", "ptx", "debug", launch.path};
   for (const std::string& word : to_words(request_of(launch))) words.push_back(word);
-  return viz::shell_line(words);
+  return shell_line(words);
 }
 
 std::unique_ptr<viz::KernelRun> start_kernel(const LaunchRequest& launch, const std::function<bool()>& keep_going) {

@@ -21,6 +21,7 @@
 #include "apps/kvscope/rounding_options.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
+#include "core/base/shell_words.h"
 #include "core/golden/bundle/bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/reduce/reduce.h"
@@ -39,12 +40,6 @@ struct ReduceCommand {
   golden::StatedRounding rounding;
   bool json = false;
 };
-
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 std::string filled_in(std::string command, std::string_view placeholder, const std::string& text) {
   for (std::size_t at = command.find(placeholder); at != std::string::npos; at = command.find(placeholder, at)) {

@@ -13,7 +13,7 @@
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QVBoxLayout>
 
-#include "core/base/errors.h"
+#include "core/base/shell_words.h"
 #include "viz/window/fault_words.h"
 
 namespace kvscope::viz {
@@ -45,54 +45,6 @@ QString hint_of(const KernelParameter& parameter) {
 
 }  // namespace
 
-std::vector<std::string> shell_words(const std::string& line) {
-  std::vector<std::string> words;
-  bool inside = false;
-  char quote = 0;
-  std::string word;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote != 0) {
-      if (c == quote) {
-        quote = 0;
-      } else if (quote == '"' && c == '\\' && i + 1 < line.size()) {
-        word += line[++i];
-      } else {
-        word += c;
-      }
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      inside = true;
-    } else if (c == ' ' || c == '\t' || c == '\n') {
-      if (inside) words.push_back(std::move(word));
-      word.clear();
-      inside = false;
-    } else {
-      word += c == '\\' && i + 1 < line.size() ? line[++i] : c;
-      inside = true;
-    }
-  }
-  if (quote != 0) throw InputError("launch", "", std::string("a quote ") + quote + " does not end in: " + line);
-  if (inside) words.push_back(std::move(word));
-  return words;
-}
-
-std::string shell_line(const std::vector<std::string>& words) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-  std::string line;
-  for (const std::string& word : words) {
-    if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
-}
-
 KernelLaunchPanel::KernelLaunchPanel(Command command, QWidget* parent)
     : QWidget(parent),
       command_(std::move(command)),
@@ -115,7 +67,6 @@ KernelLaunchPanel::KernelLaunchPanel(Command command, QWidget* parent)
   cluster_ = add_field(*form, tr("Cluster"), tr("none"), tr("CTAs of a cluster, such as 2"));
   shared_ = add_field(*form, tr("Shared memory"), QStringLiteral("0"), tr("Dynamic shared memory of a CTA in bytes"));
   rows_->setContentsMargins(0, 0, 0, 0);
-  rows_->setRowWrapPolicy(QFormLayout::WrapLongRows);
   rows_->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
   rows_->setRowWrapPolicy(QFormLayout::WrapLongRows);
   auto* more = new QFormLayout;

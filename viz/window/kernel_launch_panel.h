@@ -21,12 +21,6 @@ class QPushButton;
 
 namespace kvscope::viz {
 
-// The words of a line as a shell separates them: blanks, quotes, backslashes. Throws InputError for a quote that does
-// not end.
-[[nodiscard]] std::vector<std::string> shell_words(const std::string& line);
-// A line of which shell_words() makes the same words.
-[[nodiscard]] std::string shell_line(const std::vector<std::string>& words);
-
 class KernelLaunchPanel final : public QWidget {
   Q_OBJECT
  public:
@@ -37,7 +31,7 @@ class KernelLaunchPanel final : public QWidget {
   // Empty fields of `launch` get what the kernel requires. A kernel that the file does not have stays in launch(), as a
   // fault, until another is chosen.
   void set_file(const KernelFile& file, const KernelLaunch& launch);
-  // What the fields say. Throws InputError as shell_words().
+  // What the fields say. InputError: a quote of the last field that does not end.
   [[nodiscard]] KernelLaunch launch() const;
   void set_theme(const Theme& theme, double font_scale);
 

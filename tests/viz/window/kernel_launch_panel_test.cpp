@@ -1,4 +1,4 @@
-// The launch as a form: words of a shell, fields and back, the kernels of a file; and the launches that are kept.
+// The launch as a form: fields and back, the kernels of a file; and the launches that are kept.
 #include "viz/window/kernel_launch_panel.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,6 @@
 namespace kvscope::viz::kernel_launch_panel_test {
 namespace {
 
-using testing::ElementsAre;
 using testing_support::FakeKernels;
 
 // Words with everything that means something to a shell or a settings file.
@@ -40,37 +39,6 @@ std::vector<std::string> words() {
   std::vector<std::string> out(prop::in_range<std::size_t>(0, 6));
   for (std::string& w : out) w = word();
   return out;
-}
-
-// --- words of a shell ------------------------------------------------------------------------------------------------
-
-TEST(ShellWords, AreThoseThatTheLineWasMadeOf) {
-  EXPECT_TRUE(prop::check([] {
-    const std::vector<std::string> all = words();
-    RC_ASSERT(shell_words(shell_line(all)) == all);
-  }));
-}
-
-TEST(ShellWords, AreSeparatedAsByAShell) {
-  EXPECT_THAT(shell_words(""), testing::IsEmpty());
-  EXPECT_THAT(shell_words(" \t\n "), testing::IsEmpty());
-  EXPECT_THAT(shell_words("--policy  early\t--arg\nn=4 "), ElementsAre("--policy", "early", "--arg", "n=4"));
-  EXPECT_THAT(shell_words("a'b c'\"d e\"f"), ElementsAre("ab cd ef"));
-  EXPECT_THAT(shell_words("'' \"\""), ElementsAre("", ""));
-  EXPECT_THAT(shell_words(R"("a\"b" 'a\b' a\ b)"), ElementsAre("a\"b", "a\\b", "a b"));
-  EXPECT_EQ(shell_line({"--arg", "n=6 4", "", "it's"}), R"(--arg 'n=6 4' '' 'it'\''s')");
-}
-
-TEST(ShellWords, AQuoteThatDoesNotEndIsAnInputError) {
-  for (const char* line : {"'", "\"", "a 'b c", "a \"b 'c'", R"("\")", "it's"}) {
-    try {
-      static_cast<void>(shell_words(line));
-      ADD_FAILURE() << line;
-    } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("does not end")) << line;
-      EXPECT_THAT(error.what(), testing::HasSubstr(line));
-    }
-  }
 }
 
 // --- the form --------------------------------------------------------------------------------------------------------
