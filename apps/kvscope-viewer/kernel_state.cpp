@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -18,12 +16,6 @@ namespace {
 
 using viz::KernelGroup;
 using viz::KernelState;
-
-// Where a row of KernelState::groups comes from.
-struct GroupPlace {
-  std::int32_t cta = -1, warp = -1;
-  ptx::LaneMask lanes = 0;
-};
 
 std::string coordinates(const std::array<std::int64_t, 3>& at) {
   return fmt::format("({},{},{})", at[0], at[1], at[2]);
@@ -48,8 +40,9 @@ KernelGroup starting_group(const ptx::Launch& launch, const ptx::Position& next)
           .waits_for = {}};
 }
 
-std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Position& next, KernelState& state) {
-  std::vector<GroupPlace> places;
+// Fills state.groups and state.next; returns the lanes of each group.
+std::vector<ptx::LaneMask> add_groups(const ptx::Launch& launch, const ptx::Position& next, KernelState& state) {
+  std::vector<ptx::LaneMask> lanes;
   for (const ptx::Cta& cta : launch.ctas) {
     if (cta.state == ptx::CtaState::done) continue;
     for (const ptx::Warp& warp : cta.warps) {
@@ -67,16 +60,16 @@ std::vector<GroupPlace> add_groups(const ptx::Launch& launch, const ptx::Positio
                                                  : KernelGroup::State::ready,
                                 .instruction = group.instruction(),
                                 .waits_for = waits ? ptx::wait_text(launch, group) : std::string()});
-        places.push_back({cta.index, warp.index, group.lanes});
+        lanes.push_back(group.lanes);
       }
     }
   }
   if (state.next < 0 && next.cta >= 0) {
     state.next = static_cast<std::int32_t>(state.groups.size());
     state.groups.push_back(starting_group(launch, next));
-    places.push_back({next.cta, next.warp, next.lanes});
+    lanes.push_back(next.lanes);
   }
-  return places;
+  return lanes;
 }
 
 viz::KernelRegister register_of(const ptx::RegisterValue& value) {
@@ -131,14 +124,7 @@ viz::KernelShared shared_of(const ptx::ControlledRun& run, const ptx::Cta& cta) 
   return out;
 }
 
-std::vector<std::string> list_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-viz::KernelReport report_of(const ptx::Report& report, const ptx::Launch& launch) {
+viz::KernelReport report_of(const ptx::Report& report) {
   viz::KernelReport out;
   out.step = report.step;
   out.title = name(report.kind);
@@ -147,20 +133,31 @@ viz::KernelReport report_of(const ptx::Report& report, const ptx::Launch& launch
                     : fmt::format("{} + {}: {}", report.address.symbol, report.address.offset, report.message);
   out.text = to_text(report);
   out.severity = name(report.severity);
-  const auto& grid = launch.config.grid;
-  out.cta = static_cast<std::int32_t>(report.cta[0] + grid[0] * (report.cta[1] + grid[1] * report.cta[2]));
   // The last of them is the one at whose step the report was made.
   for (const ptx::ReportParty& party : report.parties) {
-    if (party.pc < 0) continue;
-    out.warp = party.warp;
-    out.instruction = party.pc;
+    if (party.pc >= 0) out.instruction = party.pc;
   }
   return out;
 }
 
+// The index of the group to show: the one with these lanes, else of that warp the one that is next or the first, else
+// the next one. -1: no group is there.
+std::int32_t shown_group(const KernelState& state, const ShownWarp& wanted) {
+  std::int32_t of_warp = -1;
+  for (std::int32_t i = 0; i < std::ssize(state.groups); ++i) {
+    const KernelGroup& group = state.groups[static_cast<std::size_t>(i)];
+    if (group.cta != wanted.cta || group.warp != wanted.warp) continue;
+    if (group.lanes == wanted.lanes) return i;
+    if (of_warp < 0 || i == state.next) of_warp = i;
+  }
+  if (of_warp >= 0) return of_warp;
+  if (state.next >= 0) return state.next;
+  return state.groups.empty() ? -1 : 0;  // a deadlock: no warp can run
+}
+
 }  // namespace
 
-KernelState kernel_state(ptx::ControlledRun& run, const std::vector<ptx::Report>& reports, const ShownWarp& shown) {
+KernelState kernel_state(ptx::ControlledRun& run, const std::vector<ptx::Report>& reports, const ShownWarp& wanted) {
   KernelState state;
   const ptx::Position next = run.position();
   const ptx::Launch& launch = run.launch();
@@ -168,31 +165,19 @@ KernelState kernel_state(ptx::ControlledRun& run, const std::vector<ptx::Report>
   state.status = launch.status == ptx::LaunchStatus::running    ? viz::KernelStatus::running
                  : launch.status == ptx::LaunchStatus::finished ? viz::KernelStatus::finished
                                                                 : viz::KernelStatus::failed;
-  const std::vector<GroupPlace> places = add_groups(launch, next, state);
-  state.shown = state.next;
-  std::int32_t of_warp = -1;
-  const bool is_next_warp = state.next >= 0 && shown.cta == next.cta && shown.warp == next.warp;
-  for (std::int32_t i = 0; i < std::ssize(state.groups); ++i) {
-    const KernelGroup& group = state.groups[static_cast<std::size_t>(i)];
-    if (group.cta != shown.cta || group.warp != shown.warp) continue;
-    if (group.lanes == shown.lanes) {
-      of_warp = i;
-      break;
-    }
-    if (of_warp < 0) of_warp = is_next_warp ? state.next : i;
-  }
-  if (of_warp >= 0) state.shown = of_warp;
-  if (state.shown < 0 && !places.empty()) state.shown = 0;  // nothing can run: a deadlock shows who waits
+  const std::vector<ptx::LaneMask> lanes = add_groups(launch, next, state);
+  state.shown = shown_group(state, wanted);
   if (state.shown >= 0) {
-    const GroupPlace& place = places[static_cast<std::size_t>(state.shown)];
-    for (const ptx::RegisterValue& value : ptx::live_registers(launch, place.cta, place.warp, place.lanes)) {
+    const auto number = static_cast<std::size_t>(state.shown);
+    const KernelGroup& shown = state.groups[number];
+    for (const ptx::RegisterValue& value : ptx::live_registers(launch, shown.cta, shown.warp, lanes[number])) {
       state.registers.push_back(register_of(value));
     }
-    if (const ptx::Cta* const cta = ptx::find_cta(launch, place.cta)) state.shared = shared_of(run, *cta);
-    state.barriers = list_of(ptx::barriers_text(launch, place.cta));
-    state.copies = list_of(ptx::copies_text(launch, place.cta));
+    if (const ptx::Cta* const cta = ptx::find_cta(launch, shown.cta)) state.shared = shared_of(run, *cta);
+    state.barriers = ptx::barriers_text(launch, shown.cta);
+    state.copies = ptx::copies_text(launch, shown.cta);
   }
-  for (const ptx::Report& report : reports) state.reports.push_back(report_of(report, launch));
+  for (const ptx::Report& report : reports) state.reports.push_back(report_of(report));
   state.printed = launch.printed;
   return state;
 }

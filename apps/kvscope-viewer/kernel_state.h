@@ -18,6 +18,6 @@ struct ShownWarp {
 
 // `reports`: all that are known. Without `arrived` and `last`, which the run knows.
 [[nodiscard]] viz::KernelState kernel_state(ptx::ControlledRun& run, const std::vector<ptx::Report>& reports,
-                                            const ShownWarp& shown);
+                                            const ShownWarp& wanted);
 
 }  // namespace kvscope::apps

@@ -119,7 +119,7 @@ std::string text_of(const viz::KernelState& state) {
   for (const std::int32_t writer : state.shared.writer) {
     out << (writer < 0 ? "-" : state.shared.writers[static_cast<std::size_t>(writer)].text) << '|';
   }
-  for (const std::string& line : state.barriers) out << line << '\n';
+  out << state.barriers;
   return out.str();
 }
 

@@ -106,12 +106,12 @@ struct KernelShared {
 };
 
 struct KernelReport {
-  std::uint64_t step = 0;                              // the position before the instruction that was reported
-  std::string title;                                   // "RACE_WR"
-  std::string message;                                 // one sentence
-  std::string text;                                    // the whole report, several lines
-  std::string severity;                                // "error", "warning", "note"
-  std::int32_t cta = -1, warp = -1, instruction = -1;  // -1: it names none
+  std::uint64_t step = 0;         // the position before the instruction that was reported
+  std::string title;              // "RACE_WR"
+  std::string message;            // one sentence
+  std::string text;               // the whole report, several lines
+  std::string severity;           // "error", "warning", "note"
+  std::int32_t instruction = -1;  // KernelCode::instructions; -1: it names none
 };
 
 enum class KernelStatus : std::uint8_t { running, finished, failed };
@@ -128,10 +128,10 @@ struct KernelState {
   std::int32_t shown = -1;
   std::vector<KernelRegister> registers;
   KernelShared shared;
-  std::vector<std::string> barriers, copies;  // of the CTA, one line each
-  std::vector<KernelReport> reports;          // all that are known, also of later positions, in order
-  std::int32_t report = -1;                   // index of reports: the one that the last movement stopped at; -1: none
-  std::string printed;                        // by printf
+  std::string barriers, copies;       // of the CTA, one a line; empty: none
+  std::vector<KernelReport> reports;  // all that are known, also of later positions, in order
+  std::int32_t report = -1;           // index of reports: the one that the last movement stopped at; -1: none
+  std::string printed;                // by printf
 };
 
 // --- movements -------------------------------------------------------------------------------------------------------

@@ -19,12 +19,6 @@
 namespace kvscope::viz {
 namespace {
 
-QString one_a_line(const std::vector<std::string>& lines) {
-  QString out;
-  for (const std::string& line : lines) out += QString::fromStdString(line) + QLatin1Char('\n');
-  return out;
-}
-
 // Appends what is new, so that a long text is not laid out again, and keeps the end in view.
 void show_text(QPlainTextEdit& view, const QString& text) {
   const QString before = view.toPlainText();
@@ -120,7 +114,7 @@ void KernelWindow::show_state() {
     whose_->setText(tr("No warp is running."));
   }
   shared_->set_shared(state_.shared, state_.step);
-  show_text(*waiting_text_, one_a_line(state_.barriers) + one_a_line(state_.copies));
+  show_text(*waiting_text_, QString::fromStdString(state_.barriers + state_.copies));
   show_text(*printed_text_, QString::fromStdString(state_.printed));
   report_text_->setPlaceholderText(!state_.reports.empty() ? tr("Click a report.")
                                    : state_.last           ? tr("The launch has no reports.")

@@ -77,8 +77,6 @@ KernelState random_state() {
                              .message = "message " + std::to_string(n),
                              .text = "text " + std::to_string(n),
                              .severity = prop::one_of("error", "warning", "note"),
-                             .cta = 0,
-                             .warp = 0,
                              .instruction = prop::in_range(-1, 3)});
   }
   return state;

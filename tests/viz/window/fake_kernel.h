@@ -95,16 +95,12 @@ inline KernelState fake_state(std::uint64_t step, std::int32_t warp) {
                     .message = "two warps write one word",
                     .text = "RACE_WR\n  the whole report",
                     .severity = "error",
-                    .cta = 0,
-                    .warp = 1,
                     .instruction = 4},
                    {.step = 21,
                     .title = "BANKS",
                     .message = "a conflict of 4",
                     .text = "BANKS\n  another report",
                     .severity = "warning",
-                    .cta = 0,
-                    .warp = 0,
                     .instruction = -1}};
   state.printed = "printed at " + std::to_string(step) + "\n";
   if (step == kFakeEnd) {
@@ -132,8 +128,8 @@ inline KernelState fake_state(std::uint64_t step, std::int32_t warp) {
     }
     state.registers.push_back(reg);
   }
-  state.barriers = {"barrier 0: 1 of 2 warps"};
-  state.copies = {"copy 0 in flight"};
+  state.barriers = "barrier 0: 1 of 2 warps\n";
+  state.copies = "copy 0 in flight\n";
   state.shared.base = 0x400;
   state.shared.bytes.assign(256, 1);
   state.shared.writer.assign(256, -1);

@@ -27,6 +27,7 @@
 namespace kvscope::viz::kernel_launch_panel_test {
 namespace {
 
+using testing::ElementsAre;
 using testing_support::FakeKernels;
 
 // Words with everything that means something to a shell or a settings file.
