@@ -50,8 +50,7 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option(
       "FILE", words.file,
       "Scenario (JSON), trace (.kvt), golden bundle (.npz, .safetensors) or kernel (.ptx) to show; for a window also "
-      "the "
-      "result of a lab's check, which opens at its first failed test: without --step, --view and --candidate");
+      "the result of a lab's check, which opens at its first failed test: without --step, --view and --candidate");
   CLI::Option* render =
       app.add_option("--render", words.render,
                      "Write a picture of a run to a .png, .svg or .pdf file, or an animation to a .gif, "
@@ -341,19 +340,19 @@ WindowRequest window_request(const Words& words) {
   return request;
 }
 
+std::string long_name(const CLI::Option& option) {
+  return "--" + option.get_lnames().front();
+}
+
 // A fault for each option that is given and not among `taken`, because `option` does not use it.
 void check_alone(const CLI::App& app, const char* option, const std::vector<std::string>& taken) {
   std::vector<Fault> faults;
   for (const CLI::Option* other : app.get_options()) {
-    const std::string name = other->get_positional() ? other->get_name(true) : "--" + other->get_lnames().front();
+    const std::string name = other->get_positional() ? other->get_name(true) : long_name(*other);
     if (other->count() == 0 || name == option || std::ranges::find(taken, name) != taken.end()) continue;
     faults.push_back({name, fmt::format("{} does not use it: leave it out", option)});
   }
   if (!faults.empty()) throw InputError("command line", std::move(faults));
-}
-
-std::string long_name(const CLI::Option& option) {
-  return "--" + option.get_lnames().front();
 }
 
 KernelRequest kernel_request(const CLI::App& app, const Words& words) {
