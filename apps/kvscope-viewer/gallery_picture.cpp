@@ -2,7 +2,6 @@
 
 #include <exception>
 
-#include <QtCore/QBuffer>
 #include <QtCore/QCryptographicHash>
 #include <QtCore/QDateTime>
 #include <QtCore/QDir>
@@ -11,11 +10,11 @@
 #include <QtCore/QProcess>
 
 #include "core/base/errors.h"
-#include "core/base/file.h"
 #include "core/base/pending_folder.h"
 #include "core/scenario/notes.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
+#include "viz/window/export.h"
 
 namespace kvscope::apps {
 namespace {
@@ -72,12 +71,8 @@ void keep_picture(const QImage& picture, const QDir& cache, const QString& name)
   if (cache.entryList(QDir::Files).size() >= kMostPicturesKept) {
     for (const QString& old : cache.entryList(QDir::Files)) QFile::remove(cache.filePath(old));
   }
-  QByteArray bytes;
-  QBuffer buffer(&bytes);
-  if (!buffer.open(QIODevice::WriteOnly) || !picture.save(&buffer, "PNG")) return;
   try {
-    write_file_atomically(cache.filePath(name).toStdString(),
-                          {bytes.constData(), static_cast<std::size_t>(bytes.size())});
+    viz::write_png(cache.filePath(name), picture, 1);
   } catch (const InputError&) {
   }
 }

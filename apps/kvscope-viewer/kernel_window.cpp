@@ -4,10 +4,8 @@
 
 #include <optional>
 
-#include <QtCore/QBuffer>
 #include <QtCore/QEventLoop>
 #include <QtGui/QImage>
-#include <QtGui/QPainter>
 #include <QtWidgets/QApplication>
 
 #include "apps/common/faults.h"
@@ -16,8 +14,8 @@
 #include "apps/kvscope-viewer/simulator_backend.h"
 #include "apps/kvscope-viewer/window.h"
 #include "core/base/errors.h"
-#include "core/base/file.h"
 #include "viz/view/theme.h"
+#include "viz/window/export.h"
 #include "viz/window/kernel_window.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/session.h"
@@ -97,11 +95,7 @@ int render_kernel(const KernelRequest& request, int argc, char** argv) {
   picture.fill(theme.surface);
   window.render(&picture);
   picture.setDevicePixelRatio(1);
-  QBuffer bytes;
-  if (!bytes.open(QIODevice::WriteOnly) || !picture.save(&bytes, "PNG")) {
-    throw InputError(*request.out, "", "the picture could not be encoded as PNG");
-  }
-  write_file_atomically(*request.out, bytes.data().toStdString());
+  viz::write_png(QString::fromStdString(*request.out), picture, request.scale);
   return kExitFine;
 }
 

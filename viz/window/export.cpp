@@ -149,19 +149,6 @@ std::string_view view_of(const QByteArray& bytes) {
   return {bytes.constData(), static_cast<std::size_t>(bytes.size())};
 }
 
-// Sets a fixed resolution: otherwise the bytes would depend on the screen, from which Qt takes an image's resolution.
-QByteArray png_of(QImage image, double scale) {
-  constexpr double kDotsPerMeter = 96 / 0.0254;
-  image.setDotsPerMeterX(static_cast<int>(std::lround(kDotsPerMeter * scale)));
-  image.setDotsPerMeterY(image.dotsPerMeterX());
-  QByteArray bytes;
-  QBuffer buffer(&bytes);
-  buffer.open(QIODevice::WriteOnly);
-  QImageWriter writer(&buffer, "png");
-  if (!writer.write(image)) throw std::bad_alloc();
-  return bytes;
-}
-
 // Overwrites the creation date with blanks, so that equal pictures have equal bytes. The length does not change, so all
 // offsets in the file stay valid.
 void blank_creation_date(QByteArray& pdf) {
@@ -248,6 +235,19 @@ QSize size_of(const Picture& picture) {
   return {picture.size.width(), std::max(picture.size.height(), static_cast<int>(std::ceil(whole.height())))};
 }
 
+void write_png(const QString& path, QImage image, double scale) {
+  // A fixed resolution: otherwise the bytes would depend on the screen, from which Qt takes an image's resolution.
+  constexpr double kDotsPerMeter = 96 / 0.0254;
+  image.setDotsPerMeterX(static_cast<int>(std::lround(kDotsPerMeter * scale)));
+  image.setDotsPerMeterY(image.dotsPerMeterX());
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  QImageWriter writer(&buffer, "png");
+  if (!writer.write(image)) throw std::bad_alloc();
+  write_file_atomically(std::filesystem::path(path.toStdString()), view_of(bytes));
+}
+
 void write_picture(const QString& path, const std::shared_ptr<const Run>& run, const Picture& picture,
                    const FrameProgress& progress) {
   const PictureFormat format = check_picture(path, *run, picture);
@@ -255,7 +255,7 @@ void write_picture(const QString& path, const std::shared_ptr<const Run>& run, c
   Painting painting(run, picture);
   switch (format) {
     case PictureFormat::png:
-      write_file_atomically(file, view_of(png_of(picture_image(painting, picture), picture.scale)));
+      write_png(path, picture_image(painting, picture), picture.scale);
       break;
     case PictureFormat::svg:
       write_file_atomically(file, svg_of(painting, picture));

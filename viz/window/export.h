@@ -11,6 +11,7 @@
 
 #include <QtCore/QSize>
 #include <QtCore/QString>
+#include <QtGui/QImage>
 
 #include "viz/playback/run.h"
 #include "viz/view/scene.h"
@@ -76,6 +77,10 @@ struct Picture {
 // Called with the number of finished frames and the total. If it returns false, Cancelled is thrown and no file is
 // left.
 using FrameProgress = std::function<bool(std::int64_t done, std::int64_t all)>;
+
+// Writes an image as a PNG file of 96 * `scale` dots per inch, whatever the screen has. As below, the target is never
+// incomplete. InputError: it cannot be written.
+void write_png(const QString& path, QImage image, double scale);
 
 // Writes a temporary file beside the target and renames it, so the target is never incomplete. Throws InputError (the
 // path, the problem, the next step) for an unknown extension, a size outside the limits, several frames for a format

@@ -65,7 +65,7 @@ class KernelWindow final : public QMainWindow {
 
  Q_SIGNALS:
   void opened(const QString& path);
-  void shown();  // a state
+  void shown();  // a state, or the message of what failed
 
  protected:
   void closeEvent(QCloseEvent* event) override;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <QtCore/QDir>
 #include <QtCore/QFileInfo>
 #include <QtGui/QCloseEvent>
 #include <QtWidgets/QLabel>
@@ -11,6 +12,7 @@
 
 #include "viz/view/kernel_code_view.h"
 #include "viz/window/busy_bar.h"
+#include "viz/window/export.h"
 #include "viz/window/fault_words.h"
 #include "viz/window/file_dialog.h"
 #include "viz/window/kernel_launch_panel.h"
@@ -68,10 +70,10 @@ void KernelWindow::start() {
   } catch (...) {
     messages_->show_message(
         {QStringLiteral("launch"), true, tr("The launch cannot be read"), current_fault_lines(), {}});
-    return;
+    return Q_EMIT shown();
   }
   if (QFileInfo(path_).lastModified() != file_time_) {
-    if (!reread(launch)) return;
+    if (!reread(launch)) return Q_EMIT shown();
     launch = launch_panel_->launch();
   }
   if (job_.running()) {
@@ -116,9 +118,7 @@ void KernelWindow::begin(const QString& title, Job::Work work) {
 }
 
 void KernelWindow::go(KernelMove move) {
-  KernelWish wish;
-  wish.move = move;
-  go(wish);
+  go({.move = move});
 }
 
 void KernelWindow::go(const KernelWish& wish) {
@@ -168,9 +168,11 @@ void KernelWindow::finished() {
   if (starts_again()) return;
   const std::shared_ptr<Result> result = std::exchange(result_, std::make_shared<Result>());
   const bool is_new = result->run != nullptr;
-  if (is_new) run_ = std::move(result->run);
-  if (is_new) code_ = run_->code();
-  if (is_new) show_code();
+  if (is_new) {
+    run_ = std::move(result->run);
+    code_ = run_->code();
+    show_code();
+  }
   if (result->state) {
     state_ = std::move(*result->state);
     messages_->dismiss(QStringLiteral("launch"));
@@ -248,10 +250,16 @@ void KernelWindow::ask_where_to_export() {
   dialog->setDefaultSuffix(QStringLiteral("png"));
   dialog->selectFile(QFileInfo(path_).completeBaseName() + QStringLiteral(".png"));
   connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
-    const bool written = grab().save(path, "PNG");
-    if (written) return statusBar()->showMessage(tr("written: %1").arg(path));
-    messages_->show_message(
-        {QStringLiteral("write"), true, tr("%1 could not be written").arg(file_name(path)), {}, {}});
+    try {
+      write_png(path, grab().toImage(), devicePixelRatio());
+      statusBar()->showMessage(tr("written: %1").arg(QDir::toNativeSeparators(path)));
+    } catch (...) {
+      messages_->show_message({QStringLiteral("write"),
+                               true,
+                               tr("%1 could not be written").arg(file_name(path)),
+                               current_fault_lines(),
+                               {}});
+    }
   });
   dialog->open();
 }

@@ -167,14 +167,17 @@ class FakeKernels {
   }
 
   // faulty.ptx has a fault. two.ptx has two kernels, any other file only the first of them. The words of a file that
-  // exists are further parameters.
+  // exists are further parameters, or the fault "faulty".
   [[nodiscard]] static KernelFile file(const std::string& path) {
     const std::string name = std::filesystem::path(path).stem().string();
     if (name == "faulty") throw InputError(path, {{"line 3", "unknown opcode"}, {"line 9", "no such register"}});
     KernelFile file{.path = path, .entries = {{"_Z5scalePff", "scale", {{"data", "f32*"}, {"factor", "f32"}}, ""}}};
     if (name == "two") file.entries.push_back({"_Z4copy6Params", "copy", {{"params", "Params, 24 bytes"}}, "128"});
     std::ifstream text(path);
-    for (std::string word; text >> word;) file.entries.front().parameters.push_back({word, "s32"});
+    for (std::string word; text >> word;) {
+      if (word == "faulty") throw InputError(path, "line 3", "unknown opcode");
+      file.entries.front().parameters.push_back({word, "s32"});
+    }
     return file;
   }
 

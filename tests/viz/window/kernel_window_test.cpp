@@ -17,10 +17,12 @@
 #include <QtCore/QSettings>
 #include <QtCore/QTemporaryDir>
 #include <QtGui/QAction>
+#include <QtGui/QImage>
 #include <QtGui/QTextBlock>
 #include <QtTest/QSignalSpy>
 #include <QtWidgets/QCheckBox>
 #include <QtWidgets/QDockWidget>
+#include <QtWidgets/QFileDialog>
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QMenu>
@@ -233,26 +235,65 @@ TEST_F(KernelWindowTest, AFileWithFaultsLeavesTheLaunchBefore) {
   EXPECT_FALSE(window->messages().showing(QStringLiteral("open")));
 }
 
+// Writes the file as if a few seconds later.
+void compile_again(const QString& path, const char* words) {
+  {
+    QFile file(path);
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(words);
+  }
+  QFile file(path);
+  ASSERT_TRUE(file.open(QIODevice::ReadWrite));
+  ASSERT_TRUE(file.setFileTime(QDateTime::currentDateTime().addSecs(5), QFileDevice::FileModificationTime));
+}
+
 TEST_F(KernelWindowTest, AFileThatWasCompiledAgainIsReadAtTheNextStart) {
   const QTemporaryDir place;
   const QString path = place.filePath(QStringLiteral("scale.ptx"));
   ASSERT_TRUE(QFile(path).open(QIODevice::WriteOnly));
   open_and_start(path);
   ASSERT_EQ(window->launch_panel().launch().arguments.size(), 2U);
-  {
-    QFile file(path);
-    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
-    file.write("rows columns");
-  }
-  QFile file(path);
-  ASSERT_TRUE(file.open(QIODevice::ReadWrite));
-  ASSERT_TRUE(file.setFileTime(QDateTime::currentDateTime().addSecs(5), QFileDevice::FileModificationTime));
-  file.close();
+  compile_again(path, "rows columns");
   window->start();
   ASSERT_TRUE(rests());
   EXPECT_TRUE(window->started());
   EXPECT_EQ(window->launch_panel().launch().arguments.size(), 4U);
   EXPECT_EQ(backend.kernels.launches().back().arguments.size(), 4U);
+}
+
+// A caller that waits for shown(), such as --render, waited forever.
+TEST_F(KernelWindowTest, AFileThatCannotBeReadAgainIsAMessageAndTheLaunchBeforeStays) {
+  const QTemporaryDir place;
+  const QString path = place.filePath(QStringLiteral("scale.ptx"));
+  ASSERT_TRUE(QFile(path).open(QIODevice::WriteOnly));
+  open_and_start(path);
+  compile_again(path, "faulty");
+  const QSignalSpy shown(window.get(), &KernelWindow::shown);
+  window->start();
+  EXPECT_EQ(shown.size(), 1);
+  EXPECT_TRUE(lines_of(window->messages().lines(QStringLiteral("launch"))).contains(QStringLiteral("unknown opcode")));
+  EXPECT_TRUE(window->started());
+  EXPECT_THAT(backend.kernels.launches(), testing::IsEmpty());
+}
+
+TEST_F(KernelWindowTest, ItsPictureIsWrittenOrTheReasonIsShown) {
+  open_and_start();
+  const QTemporaryDir place;
+  const auto write = [&](const QString& path) {
+    for (QAction* action : window->findChildren<QAction*>()) {
+      if (action->text() == QStringLiteral("&Export picture...")) action->trigger();
+    }
+    auto* const dialog = window->findChild<QFileDialog*>();
+    ASSERT_NE(dialog, nullptr);
+    Q_EMIT dialog->fileSelected(path);
+    delete dialog;
+  };
+  const QString path = place.filePath(QStringLiteral("a.png"));
+  write(path);
+  EXPECT_EQ(QImage(path).size(), window->size() * window->devicePixelRatio());
+  write(place.filePath(QStringLiteral("missing/a.png")));
+  EXPECT_TRUE(
+      lines_of(window->messages().lines(QStringLiteral("write"))).contains(QStringLiteral("cannot be written")));
 }
 
 TEST_F(KernelWindowTest, AStepAfterTheEndIsNamed) {
