@@ -53,4 +53,17 @@ QSize DockTitle::sizeHint() const {
   return tabbed_ ? QSize(0, 0) : QWidget::sizeHint();
 }
 
+QDockWidget* make_dock(QMainWindow& window, const QString& name, QWidget* content, const std::function<void()>& moved) {
+  auto* dock = new QDockWidget(content->accessibleName(), &window);
+  dock->setObjectName(name);  // saveState() needs it
+  dock->setWidget(content);
+  dock->setAccessibleName(content->accessibleName());
+  content->setAccessibleName({});  // a screen reader reads the names of all widgets around the one with the focus
+  new DockTitle(*dock);            // a child of the dock
+  QObject::connect(dock, &QDockWidget::visibilityChanged, &window, moved);
+  QObject::connect(dock, &QDockWidget::dockLocationChanged, &window, moved);
+  QObject::connect(dock, &QDockWidget::topLevelChanged, &window, moved);
+  return dock;
+}
+
 }  // namespace kvscope::viz

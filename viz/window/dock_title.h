@@ -1,11 +1,14 @@
 // The title of a dock: its name and a button that closes it. A tabbed dock has no title, because its tab has the name.
 #pragma once
 
+#include <functional>
+
 #include <QtWidgets/QWidget>
 
 #include "viz/view/theme.h"
 
 class QDockWidget;
+class QMainWindow;
 class QToolButton;
 
 namespace kvscope::viz {
@@ -24,5 +27,10 @@ class DockTitle final : public QWidget {
   QToolButton* close_;
   bool tabbed_ = false;
 };
+
+// A dock of the window with `content`, whose accessible name it takes over, and with its title. `moved` is called when the
+// dock was moved, shown or hidden; it is disconnected with dock->disconnect(&window).
+[[nodiscard]] QDockWidget* make_dock(QMainWindow& window, const QString& name, QWidget* content,
+                                     const std::function<void()>& moved);
 
 }  // namespace kvscope::viz

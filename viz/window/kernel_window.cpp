@@ -158,8 +158,6 @@ void KernelWindow::build_center() {
 }
 
 QDockWidget* KernelWindow::add_dock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
-  auto* dock = new QDockWidget(content->accessibleName(), this);
-  dock->setObjectName(name);
   // Large text in a small window: a content scrolls before it covers another dock.
   auto* scroll = new QScrollArea;
   scroll->setWidget(content);
@@ -167,17 +165,13 @@ QDockWidget* KernelWindow::add_dock(const QString& name, QWidget* content, Qt::D
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setFocusPolicy(Qt::NoFocus);
   scroll->setMinimumSize(kLeastDock);
-  dock->setWidget(scroll);
-  dock->setAccessibleName(content->accessibleName());
+  scroll->setAccessibleName(content->accessibleName());
   content->setAccessibleName({});
-  titles_.push_back(new DockTitle(*dock));
-  addDockWidget(area, dock);
-  const auto update = [this] {
+  QDockWidget* const dock = make_dock(*this, name, scroll, [this] {
     for (DockTitle* title : titles_) title->update_tabbed();
-  };
-  connect(dock, &QDockWidget::visibilityChanged, this, update);
-  connect(dock, &QDockWidget::dockLocationChanged, this, update);
-  connect(dock, &QDockWidget::topLevelChanged, this, update);
+  });
+  titles_.push_back(static_cast<DockTitle*>(dock->titleBarWidget()));
+  addDockWidget(area, dock);
   return dock;
 }
 

@@ -158,20 +158,13 @@ void MainWindow::build_center() {
 }
 
 QDockWidget* MainWindow::add_dock(const QString& name, QWidget* content, Do action) {
-  auto* dock = new QDockWidget(content->accessibleName(), this);
-  dock->setObjectName(name);  // saveState() needs it
-  dock->setWidget(content);
-  dock->setAccessibleName(content->accessibleName());
-  content->setAccessibleName({});  // a screen reader reads the names of all widgets around the one with the focus
-  titles_.push_back(new DockTitle(*dock));
+  QDockWidget* const dock = make_dock(*this, name, content, [this] { update_titles(); });
+  titles_.push_back(static_cast<DockTitle*>(dock->titleBarWidget()));
   docks_.push_back(dock);
   addDockWidget(Qt::RightDockWidgetArea, dock);
   connect(actions_[action], &QAction::triggered, this, [this, dock, action] { toggle_dock(*dock, *actions_[action]); });
   // A dock hidden behind another tab is still open; only closing it unchecks the menu entry.
   connect(dock->toggleViewAction(), &QAction::toggled, actions_[action], &QAction::setChecked);
-  connect(dock, &QDockWidget::visibilityChanged, this, &MainWindow::update_titles);
-  connect(dock, &QDockWidget::dockLocationChanged, this, &MainWindow::update_titles);
-  connect(dock, &QDockWidget::topLevelChanged, this, &MainWindow::update_titles);
   return dock;
 }
 
