@@ -1,4 +1,5 @@
-// The command line of kvscope-viewer as plain data: a window, a picture, or (for the program itself) a simulation.
+// The command line of kvscope-viewer as plain data: a window, a picture, a kernel, or (for the program itself) a
+// simulation.
 //
 //   kvscope-viewer [FILE] [--candidate F] [--view V] [--step N] [--theme T] [--font-scale X]
 //   kvscope-viewer KERNEL.ptx [--block N] [--arg VALUE]... [--step N] [--render OUT] ...
@@ -63,7 +64,7 @@ struct SimulateRequest {
   bool changed = false;  // the scenario is read from standard input; the file is the one that it was opened from
 };
 
-// A kernel of a PTX file: a window of its own, or a picture of that window.
+// A kernel of a PTX file: the kernel window, or a picture of it.
 struct KernelRequest {
   LaunchRequest launch;
   bool has_launch = false;            // an option of the launch was given: it is started

@@ -101,7 +101,7 @@ class VirtualKernelRun final : public viz::KernelRun {
     read_code(launch.path);
     run_.set_keep_going(keep_going);
     static_cast<void>(run_.seek(std::numeric_limits<std::uint64_t>::max()));
-    learn();
+    keep_reports_and_end();
     run_.set_keep_going(nullptr);
     static_cast<void>(run_.seek(0));
   }
@@ -116,7 +116,7 @@ class VirtualKernelRun final : public viz::KernelRun {
     // A launch whose last instruction was executed ends only when the next one is looked for.
     static_cast<void>(run_.position());
     if (run_.ended() && stop.reason == ptx::StopReason::step) stop = run_.steps(0);
-    learn();
+    keep_reports_and_end();
     viz::KernelState state = kernel_state(run_, reports_, {wish.cta, wish.warp, wish.lanes});
     state.arrived = words_of(stop);
     state.last = last_;
@@ -251,7 +251,7 @@ class VirtualKernelRun final : public viz::KernelRun {
     return {};
   }
 
-  void learn() {
+  void keep_reports_and_end() {
     std::vector<ptx::Report> now = run_.reports();
     if (now.size() > reports_.size()) reports_ = std::move(now);
     if (run_.ended()) last_ = run_.step();

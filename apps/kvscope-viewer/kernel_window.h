@@ -1,4 +1,4 @@
-// A kernel of a PTX file in a window of its own, or a picture of that window without a display.
+// Opens the kernel window alone, or paints a picture of it without a display.
 #pragma once
 
 #include "apps/kvscope-viewer/command_line.h"

@@ -368,7 +368,7 @@ OWN_WORDS = [
      ["command line: --select: 'lane 99': Lane 99: 0 registers: choose another one"]),
     ("one file given twice to a window", "good.json --scenario good.json",
      ["command line: FILE: 'good.json' is a second run, and a window shows one: leave it out"]),
-    ("a launch of what is no kernel", "good.json --block 32 --arg 3",
+    ("a launch of a scenario", "good.json --block 32 --arg 3",
      [f"command line: {option}: launches a kernel, and 'good.json' is no PTX" for option in ("--block", "--arg")]),
     ("a launch of nothing", "--grid 2", ["command line: --grid: needs the PTX file of a kernel: add its FILE"]),
     ("a launch of a picture of a run", "--render a.png --scenario good.json --smem 4",

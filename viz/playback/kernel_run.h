@@ -3,8 +3,9 @@
 //
 //   run->go({.move = KernelMove::line}, keep_going)     the state at the next source line of the same warp
 //
-// A position is the number of warp instructions that have been executed. The launch is deterministic, so that every way
-// to a position shows the same state.
+// A step is one instruction of one warp; a position is the number of steps that have been executed. scale.ptx with a
+// grid of 2 and a block of 64 has 2 CTAs of 2 warps of 12 instructions: positions 0 to 48. The launch is deterministic,
+// so that every way to a position shows the same state.
 #pragma once
 
 #include <array>

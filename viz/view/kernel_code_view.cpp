@@ -78,7 +78,7 @@ void KernelCodeView::set_place(std::int32_t line, const std::set<std::int32_t>& 
       ensureCursorVisible();
       const int lines_seen = std::max(1, viewport()->height() / std::max(1, fontMetrics().height()));
       const int first = firstVisibleBlock().blockNumber();
-      // Two lines around it: what comes next is seen.
+      // The lines around the place stay visible.
       if (line - 1 < first + 1 || line - 1 > first + lines_seen - 3) centerCursor();
       horizontalScrollBar()->setValue(left);
     }

@@ -1,7 +1,7 @@
 // A kernel of a PTX file, launched on the virtual GPU and stepped forward and backward: its source and its PTX, the
-// lane groups, the registers of a warp, shared memory, barriers and copies, reports. A window of its own.
+// lane groups, the registers of a warp, shared memory, barriers and copies, reports. A separate window.
 //
-// Movements run on a thread, one after the other; a long one can be cancelled, and ends where it is.
+// Movements run on a thread, one after the other. Cancel ends a long movement at the step that it has reached.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
-// Words of shared memory over the banks, for each size of the view: no word covers another, what is drawn is found
-// again, and exactly the lines that are seen are drawn.
+// Words of shared memory over the banks, for each size of the view: no word covers another, each word is at its
+// rectangle, and visible() is exactly the lines in the view.
 #include "viz/geometry/kernel_bytes_layout.h"
 
 #include <gmock/gmock.h>

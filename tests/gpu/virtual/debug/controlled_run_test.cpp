@@ -302,7 +302,7 @@ TEST(ControlledRun, SharedMemoryCanBeWatchedBeforeTheFirstStep) {
 }
 
 // Memory for only one snapshot: the beginning is kept, so moving backward still works.
-// After any number of questions, on the way forward and on the way back: what follows is the same launch.
+// Interrupted after any number of questions, forward and backward, the launch continues with the same states.
 TEST(ControlledRun, AnInterruptedMovementCanBeContinued) {
   constexpr int kRounds = 20'000;
   const auto whole_launch = steps_launch(kRounds);
