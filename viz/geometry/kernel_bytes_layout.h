@@ -1,5 +1,5 @@
-// Shared memory as words of 4 bytes over the 32 banks: one line per 128 bytes, the address at its left, the banks above.
-// With base 0x400, word 33 is at address 0x484: line 1, bank 1.
+// Shared memory as words of 4 bytes over the 32 banks: one line per 128 bytes, the address at its left, the banks
+// above. With base 0x400, word 33 is at address 0x484: line 1, bank 1.
 //
 //            bank 0    1    2  ...  31
 //   0x00400      [ ]  [ ]  [ ]      [ ]

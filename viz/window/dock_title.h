@@ -28,8 +28,8 @@ class DockTitle final : public QWidget {
   bool tabbed_ = false;
 };
 
-// A dock of the window with `content`, whose accessible name it takes over, and with its title. `moved` is called when the
-// dock was moved, shown or hidden; it is disconnected with dock->disconnect(&window).
+// A dock of the window with `content`, whose accessible name it takes over, and with its title. `moved` is called when
+// the dock was moved, shown or hidden, until dock->disconnect(&window).
 [[nodiscard]] QDockWidget* make_dock(QMainWindow& window, const QString& name, QWidget* content,
                                      const std::function<void()>& moved);
 
