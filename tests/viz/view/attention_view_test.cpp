@@ -277,7 +277,7 @@ TEST(AttentionCanvas, RepaintsForEachFlowAndEachNumberOfTiles) {
   attention.show_flow(std::make_shared<const AttentionFlow>(made_up_flow(3, 4)));  // the first one is gone
   EXPECT_TRUE(picture() == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
   document.step();  // with motion on: its end is the still
-  QTest::qWait(600);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !canvas.motionTime(); }, 20'000));
   EXPECT_TRUE(picture() == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
   attention.show_errors(std::make_shared<const AttentionErrors>(made_up_errors(4)));
   canvas.activate(canvas.cells(PanelId::attention_errors).front().object);

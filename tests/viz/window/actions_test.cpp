@@ -19,6 +19,7 @@
 namespace kvscope::viz::actions_test {
 namespace {
 
+using testing_support::settle;
 using testing_support::WindowTest;
 
 TEST(ActionTable, StandsInTheOrderOfItsIds) {
@@ -159,7 +160,7 @@ TEST_F(WindowTest, CarriesOutAnActionByItsName) {
   QTest::keyClicks(field, QStringLiteral("block pool"));
   EXPECT_EQ(chosen(), QStringLiteral("Block pool and table"));
   QTest::keyClick(field, Qt::Key_Return);
-  QTest::qWait(1);
+  settle();
   EXPECT_EQ(window->view(), View::pool);
   EXPECT_EQ(window->findChild<CommandPalette*>(), nullptr);
 
@@ -169,7 +170,7 @@ TEST_F(WindowTest, CarriesOutAnActionByItsName) {
   palette = window->findChild<CommandPalette*>();
   ASSERT_NE(palette, nullptr);
   QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Escape);
-  QTest::qWait(1);
+  settle();
   EXPECT_EQ(window->findChild<CommandPalette*>(), nullptr);
   EXPECT_EQ(window->view(), View::pool);
 }

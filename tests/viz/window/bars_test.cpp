@@ -30,6 +30,7 @@ namespace kvscope::viz::bars_test {
 namespace {
 
 using testing_support::path_of;
+using testing_support::settle;
 using testing_support::wait_until;
 
 // A widget of a fixed size hint.
@@ -166,21 +167,21 @@ TEST_F(BarsTest, NoFieldAndNoWordIsSqueezed) {
       const std::string where = std::to_string(size.width()) + " at " + std::to_string(font);
       for (const bool lab : {false, true}) {
         window->findChild<QDockWidget*>(QStringLiteral("lab"))->setVisible(lab);
-        QTest::qWait(10);
+        settle();
         expect_whole_tabs(lab ? 5 : 4, where);
       }
       expect_whole_transport(where);
       window->set_view(View::tile);
-      QTest::qWait(10);
+      settle();
       expect_whole(*window->findChild<TileBar*>(), "tile, " + where);
       window->set_view(View::attention);
-      QTest::qWait(10);
+      settle();
       expect_whole(*window->findChild<AttentionBar*>(), "attention, " + where);
       window->actions()[Do::export_picture]->trigger();
       auto* const bar = window->findChild<ExportBar*>();
       for (int format = 0; format < 6; ++format) {
         bar->findChild<QComboBox*>()->setCurrentIndex(format);
-        QTest::qWait(10);
+        settle();
         expect_whole(*bar, "export, " + where + ", format " + std::to_string(format));
       }
       bar->hide();
@@ -196,7 +197,7 @@ TEST_F(BarsTest, TheStartPageKeepsItsGalleryAndItsButton) {
     window->set_font_scale(font);
     for (const QSize size : {QSize(1024, 640), QSize(1366, 768), QSize(1600, 1000), QSize(2560, 1440)}) {
       window->resize(size);
-      QTest::qWait(10);
+      settle();
       const std::string where = std::to_string(size.width()) + " at " + std::to_string(font);
       EXPECT_GE(page.findChild<QListView*>(QStringLiteral("gallery"))->width(), page.width() / 2) << where;
       const QWidget& drop_area = *page.findChild<QPushButton*>()->parentWidget();
@@ -220,7 +221,7 @@ TEST_F(BarsTest, AMessageHasRoomForItsWords) {
     window->set_font_scale(font);
     for (const QSize size : {QSize(1600, 1000), QSize(1024, 640)}) {
       window->resize(size);
-      QTest::qWait(10);
+      settle();
       const std::string where = std::to_string(size.width()) + " at " + std::to_string(font);
       const QWidget& bar = window->messages();
       const auto* const details = bar.findChild<QPlainTextEdit*>();
@@ -248,12 +249,12 @@ TEST_F(BarsTest, TheStatusLineIsCutBetweenWordsAndKeepsTheWholeSentence) {
   ASSERT_NE(line, nullptr);
   const QString whole = QStringLiteral("Sequence 3, token 37: page 2, slot 5 of block 2, shared by 5 sequences");
   window->resize(1600, 1000);
-  QTest::qWait(10);
+  settle();
   EXPECT_EQ(line->text(), whole);
   EXPECT_TRUE(line->toolTip().isEmpty());
   window->set_font_scale(2);
   window->resize(1024, 640);
-  QTest::qWait(10);
+  settle();
   EXPECT_TRUE(line->text().endsWith(QStringLiteral(" …"))) << line->text().toStdString();
   EXPECT_TRUE(whole.startsWith(line->text().chopped(2)));
   EXPECT_LE(line->fontMetrics().horizontalAdvance(line->text()), line->contentsRect().width());

@@ -53,6 +53,7 @@ namespace {
 using testing::ElementsAre;
 using testing_support::fake_position;
 using testing_support::kFakeEnd;
+using testing_support::settle;
 using testing_support::wait_until;
 
 const QString kScale = QStringLiteral("/made/up/scale.ptx");
@@ -70,6 +71,7 @@ class KernelWindowTest : public testing::Test {
   }
 
   void make() {
+    apply_look(theme(ThemeKind::dark), 1);  // a test before this one may have left the application another text size
     window = std::make_unique<KernelWindow>(backend, folder.path());
     window->set_look(theme(ThemeKind::dark), 1);
     window->resize(1400, 900);
@@ -147,7 +149,7 @@ class KernelWindowTest : public testing::Test {
     auto* const dock = window->findChild<QDockWidget*>(QLatin1String(name));
     dock->show();
     dock->raise();
-    QTest::qWait(5);
+    settle();
   }
   // A click on the middle of a cell.
   static void click_cell(const QTableView& in, int row, int column = 0) {
@@ -564,7 +566,7 @@ TEST_F(KernelWindowTest, ATableStaysWhereItIsScrolledTo) {
   bar.setValue(100);
   window->go(KernelMove::step);
   ASSERT_TRUE(rests());
-  QTest::qWait(10);
+  settle();
   EXPECT_EQ(bar.value(), 100);
 }
 
@@ -574,7 +576,7 @@ TEST_F(KernelWindowTest, HexadecimalIsForTheRegistersOfEveryState) {
   EXPECT_EQ(first.data().toString(), QStringLiteral("7"));
   const int narrow = registers().columnWidth(first.column());
   window->findChild<QCheckBox*>()->click();
-  QTest::qWait(10);
+  settle();
   EXPECT_GT(registers().columnWidth(first.column()), narrow) << "the column is as wide as its text";
   EXPECT_EQ(registers().model()->index(1, KernelRegisterModel::kFirstLane).data().toString(), QStringLiteral("bits 7"));
   window->go(KernelMove::step);
@@ -691,7 +693,7 @@ TEST_F(KernelWindowTest, ClosesAndIsDeletedWhileSomethingRunsWithoutHangingOrCra
       window.reset();
       EXPECT_EQ(backend.kernels.starts_now + backend.kernels.moves_now, 0);
       backend.kernels.hold = false;
-      QTest::qWait(5);
+      settle();
     }
   }
 }
@@ -830,7 +832,7 @@ TEST_F(KernelWindowTest, LargeTextInASmallWindowCoversNothing) {
   apply_look(theme(ThemeKind::dark), 2.5);
   window->set_look(theme(ThemeKind::dark), 2.5);
   window->resize(720, 480);
-  QTest::qWait(20);
+  settle();
   EXPECT_EQ(window->size(), QSize(720, 480));
   std::vector<const QWidget*> parts{window->centralWidget(), window->statusBar(), window->findChild<QToolBar*>()};
   for (const QDockWidget* dock : window->findChildren<QDockWidget*>()) {

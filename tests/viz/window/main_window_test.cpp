@@ -32,6 +32,7 @@ namespace {
 
 using testing_support::made_up;
 using testing_support::path_of;
+using testing_support::settle;
 using testing_support::wait_until;
 
 using MainWindowTest = testing_support::WindowTest;
@@ -741,7 +742,7 @@ TEST_F(MainWindowTest, ALowWindowScrollsOverAllPanels) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->resize(1366, 768);
   window->set_font_scale(1.6);
-  QTest::qWait(20);
+  settle();
   const Canvas& canvas = window->canvas();
   EXPECT_EQ(canvas.places().size(), 5u);
   const QScrollArea* scroll = nullptr;
@@ -756,7 +757,7 @@ TEST_F(MainWindowTest, ALowWindowScrollsOverAllPanels) {
   EXPECT_GT(scroll->verticalScrollBar()->value(), 0);
   window->set_font_scale(1);
   window->resize(1366, 900);
-  QTest::qWait(20);
+  settle();
   EXPECT_EQ(canvas.height(), scroll->viewport()->height());
 }
 

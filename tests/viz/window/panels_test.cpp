@@ -45,6 +45,7 @@ namespace {
 using testing_support::gallery_path;
 using testing_support::made_up;
 using testing_support::path_of;
+using testing_support::settle;
 using testing_support::wait_until;
 
 class PanelsTest : public testing_support::WindowTest {
@@ -55,7 +56,7 @@ class PanelsTest : public testing_support::WindowTest {
   }
   void raise(const char* dock) const {
     window->findChild<QDockWidget*>(QString::fromLatin1(dock))->raise();
-    QTest::qWait(20);
+    settle();
   }
   [[nodiscard]] std::string why() const { return window->why().text().toStdString(); }
   [[nodiscard]] QTextBrowser& why_text() const { return *window->why().findChild<QTextBrowser*>(); }
@@ -441,10 +442,10 @@ TEST_F(PanelsTest, ANoteLinkSetsEverythingThatItNames) {
   EXPECT_EQ(document().tile()->opened.seq, SeqIdx{3});
   EXPECT_EQ(document().tile_now().event, 120);
   // Another tile of the same selection, and back to the first: a link can be undone.
-  QTest::qWait(20);
+  settle();
   Q_EMIT browser->anchorClicked(QUrl(QStringLiteral("note:2")));
   ASSERT_TRUE(wait_until([&] { return document().tile() != nullptr && document().tile()->opened.value; }));
-  QTest::qWait(20);
+  settle();
   window->actions()[Do::go_back]->trigger();
   EXPECT_TRUE(wait_until([&] { return document().tile() != nullptr && !document().tile()->opened.value; }));
   EXPECT_EQ(window->view(), View::tile);

@@ -110,7 +110,7 @@ TEST_F(PresentationTest, ASpotlightDimsEverythingButTheSelection) {
   window->set_theme(ThemeSetting::dark);
   document().pin(of_block(BlockIdx{2}));
   press(Qt::Key_F11);
-  QTest::qWait(20);
+  testing_support::settle();
   Canvas& canvas = window->canvas();
   const auto color_of = [&](std::int64_t block) {
     const Scene scene = canvas.sceneNow();

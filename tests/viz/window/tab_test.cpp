@@ -16,6 +16,7 @@ namespace kvscope::viz::tab_test {
 namespace {
 
 using testing_support::path_of;
+using testing_support::settle;
 
 class TabTest : public testing_support::WindowTest {
  protected:
@@ -79,7 +80,7 @@ TEST_F(TabTest, GoesThroughABarFromLeftToRight) {
   window->actions()[Do::export_picture]->trigger();
   auto* const bar = window->findChild<ExportBar*>();
   bar->findChild<QComboBox*>()->setCurrentIndex(3);  // animated GIF: all fields
-  QTest::qWait(10);
+  settle();
   int x = -1, y = -1, fields = 0;
   while (bar->isAncestorOf(QApplication::focusWidget()) && fields < 30) {
     const QPoint at = QApplication::focusWidget()->mapTo(bar, QPoint(0, 0));

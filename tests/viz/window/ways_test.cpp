@@ -26,6 +26,7 @@ namespace {
 
 using testing_support::made_up;
 using testing_support::path_of;
+using testing_support::settle;
 using testing_support::wait_until;
 
 class WaysTest : public testing_support::WindowTest {
@@ -33,9 +34,8 @@ class WaysTest : public testing_support::WindowTest {
   // A key, and all that it leads to.
   static void press_and_settle(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
     press(key, modifiers);
-    QTest::qWait(1);
+    settle();
   }
-  static void settle() { QTest::qWait(1); }
   static void connect_to(const QAction& action, int& count) {
     QObject::connect(&action, &QAction::triggered, &action, [&count] { ++count; });
   }
@@ -386,12 +386,12 @@ TEST_F(WaysTest, AMessageOrATaskMovesNothing) {
     }
     return false;
   }));
-  QTest::qWait(20);
+  settle();
   EXPECT_TRUE(window->messages().isVisible());
   EXPECT_EQ(now(), before);
   backend.release = true;
   window->messages().dismiss(QStringLiteral("write"));
-  QTest::qWait(20);
+  settle();
   EXPECT_EQ(now(), before);
 }
 

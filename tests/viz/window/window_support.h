@@ -6,8 +6,10 @@
 #include <functional>
 #include <memory>
 
+#include <QtCore/QCoreApplication>
 #include <QtCore/QElapsedTimer>
 #include <QtCore/QTemporaryDir>
+#include <QtCore/QTimer>
 #include <QtTest/QTest>
 #include <QtWidgets/QAbstractButton>
 #include <QtWidgets/QLabel>
@@ -28,6 +30,19 @@ inline bool wait_until(const std::function<bool()>& so, int patience = kPatience
     if (so()) return true;
   }
   return so();
+}
+
+// Until what has happened is laid out and painted, however slow the machine: a layout, a header or a queued call begins a
+// timer of 0 ms, often one after another, and each round of the event loop ends those begun before it. A fixed time can
+// be over after one round.
+inline void settle() {
+  constexpr int kRounds = 10;  // the longest known chain has 3
+  for (int round = 0; round < kRounds; ++round) {
+    bool over = false;
+    QTimer::singleShot(0, [&over] { over = true; });
+    while (!over) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
+    QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+  }
 }
 
 inline QString path_of(const char* name) {
