@@ -31,7 +31,7 @@ struct Words {
   std::vector<const CLI::Option*> of_launch;
   std::optional<std::string> file, render, scenario, trace, simulate, select, tile, tile_layout, completion, view,
       theme;
-  std::optional<std::string> flow, candidate;
+  std::optional<std::string> flow, candidate, compare;
   std::optional<std::int64_t> step, to, tile_event, tile_to, flow_tiles, flow_to;
   std::optional<double> font_scale, between, frames_per_second;
   bool motion = false, changed = false;
@@ -67,6 +67,10 @@ void add_options(CLI::App& app, Words& words) {
       "Engine step to show, at its end; -1: before the first step; of a kernel: warp instructions that have been "
       "executed [default: for a picture, the step with the most blocks in use; for an animation, the first step; for a "
       "kernel, 0]");
+  app.add_option("--compare", words.compare,
+                 "Another run of the scenario, a scenario or a trace, to show beside this one: at the same step, with "
+                 "frames around what differs; not in the views 'tile' and 'attention' [default: one run is shown]")
+      ->type_name("FILE");
   app.add_option("--theme", words.theme, "Colors [default: dark for a picture, else the last one used]")
       ->check(CLI::IsMember(std::vector<std::string>{"dark", "light", "high-contrast"}));
   app.add_option("--font-scale", words.font_scale,
@@ -168,6 +172,7 @@ void add_options(CLI::App& app, Words& words) {
   add_argument_help(app);
   add_examples(app,
                {"kvscope-viewer apps/scenarios/first_light.json", "kvscope-viewer golden.npz --candidate mine.npz",
+                "kvscope-viewer apps/scenarios/preemption.json --compare mine.json",
                 "kvscope-viewer apps/examples/reverse.ptx --block 64 --arg 'f32[64]' --arg 'f32[64]'",
                 "kvscope-viewer --render pool.png --scenario apps/scenarios/first_light.json --view pool --step 6"});
 }
@@ -218,6 +223,10 @@ std::string one_picture(const std::string& file) {
 }
 
 void check_motion(const Words& words, std::optional<viz::PictureFormat> format, std::vector<Fault>& faults) {
+  for (const auto& [option, given] : {std::pair{"--motion", words.motion}, {"--between", words.between.has_value()}}) {
+    if (!given || !words.compare) continue;
+    faults.push_back({option, "a motion is that of one run, and --compare shows two: leave one of the options out"});
+  }
   if (words.between) {
     check_range("--between", *words.between, 0, 1, "0.5 is the middle of the motion", faults);
     if (format && *format != viz::PictureFormat::png) {
@@ -270,6 +279,12 @@ void choose_view(const Words& words, RenderRequest& request, std::vector<Fault>&
   }
 }
 
+void check_compared(const Words& words, std::optional<viz::View> view, std::vector<Fault>& faults) {
+  if (!words.compare || !view || (*view != viz::View::tile && *view != viz::View::attention)) return;
+  faults.push_back({"--compare", fmt::format("view '{}' shows one run: choose another view, such as --view pool",
+                                             viz::name(*view))});
+}
+
 FileKind kind_asked(const Words& words) {
   return words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
 }
@@ -292,6 +307,8 @@ RenderRequest render_request(const Words& words) {
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
   request.kind = kind_asked(words);
   choose_view(words, request, faults);
+  check_compared(words, request.view, faults);
+  request.compare = words.compare;
   request.flow = words.flow;
   request.flow_tiles = words.flow_tiles;
   request.flow_to = words.flow_to;
@@ -328,13 +345,16 @@ WindowRequest window_request(const Words& words) {
   if (words.candidate && !request.file) {
     faults.push_back({"--candidate", "needs a golden to be compared with: add its FILE"});
   }
+  if (words.compare && !request.file) faults.push_back({"--compare", "needs a run to compare: add its FILE"});
+  if (words.view) request.view = viz::find_view(*words.view);
+  check_compared(words, words.view || !words.candidate ? request.view : std::optional(viz::View::attention), faults);
   request.kind = kind_asked(words);
   request.candidate = words.candidate;
+  request.compare = words.compare;
   if (words.step && !request.file) faults.push_back({"--step", "needs a run to show: add its FILE"});
   check_font(words, faults);
   if (!faults.empty()) throw InputError("command line", std::move(faults));
   request.step = words.step;
-  if (words.view) request.view = viz::find_view(*words.view);
   if (words.theme) request.theme = theme_of(*words.theme);
   request.font_scale = words.font_scale;
   return request;

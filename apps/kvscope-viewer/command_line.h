@@ -1,7 +1,7 @@
 // The command line of kvscope-viewer as plain data: a window, a picture, a kernel, or (for the program itself) a
 // simulation.
 //
-//   kvscope-viewer [FILE] [--candidate F] [--view V] [--step N] [--theme T] [--font-scale X]
+//   kvscope-viewer [FILE] [--candidate F] [--compare F] [--view V] [--step N] [--theme T] [--font-scale X]
 //   kvscope-viewer KERNEL.ptx [--block N] [--arg VALUE]... [--step N] [--render OUT] ...
 //   kvscope-viewer --render OUT --scenario F | --trace F  [--view V] [--step N] [--to M] [--size WxH] ...
 //   kvscope-viewer --simulate F --trace OUT               started by the window for a scenario; not in --help
@@ -40,6 +40,7 @@ struct RenderRequest {
   std::optional<std::int64_t> flow_tiles;  // tiles of the flow that have been added
   std::optional<std::int64_t> flow_to;     // animation: the last of them
   std::optional<std::string> candidate;    // file compared with the golden
+  std::optional<std::string> compare;      // the run in the right half
   std::optional<std::string> tile_layout;  // beside the tile's own: TileLayout::name
   double frames_per_second = 4;
   bool motion = false;            // animation: also what moves between two frames
@@ -52,6 +53,7 @@ struct WindowRequest {
   std::optional<std::string> file;
   FileKind kind = FileKind::by_content;
   std::optional<std::string> candidate;
+  std::optional<std::string> compare;  // the run beside the file's
   std::optional<std::int64_t> step;
   std::optional<viz::View> view;  // not given, with a candidate: attention
   std::optional<viz::ThemeKind> theme;

@@ -43,21 +43,20 @@ void print_remarks(const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) std::cerr << fmt::format("kvscope-viewer: note: {}\n", remark);
 }
 
-std::shared_ptr<const viz::Run> open_run(const RenderRequest& request) {
-  const FileKind kind = request.kind == FileKind::by_content ? kind_of(request.file) : request.kind;
+std::shared_ptr<const viz::Run> open_run(const std::string& file, FileKind asked) {
+  const FileKind kind = asked == FileKind::by_content ? kind_of(file) : asked;
   std::unique_ptr<viz::EventSource> source;
   if (kind == FileKind::trace) {
-    source = viz::open_trace(request.file);
+    source = viz::open_trace(file);
   } else if (kind == FileKind::bundle) {
-    source = golden_run(*AttentionStep::of_bundle(request.file));
+    source = golden_run(*AttentionStep::of_bundle(file));
     print_remarks(source->remarks());
   } else {
     Progress bar("requests");
-    source = simulate_in_memory(request.file,
-                                [&](std::int64_t done, std::int64_t all) { return bar.show(done, all), true; });
+    source = simulate_in_memory(file, [&](std::int64_t done, std::int64_t all) { return bar.show(done, all), true; });
   }
   Progress bar("events");
-  return viz::Run::open(std::move(source), std::filesystem::path(request.file).filename().string(),
+  return viz::Run::open(std::move(source), std::filesystem::path(file).filename().string(),
                         [&](std::int64_t done, std::int64_t all) { return bar.show(done, all), true; });
 }
 
@@ -420,8 +419,10 @@ int render(const RenderRequest& request, int argc, char** argv) {
   if (!viz::load_fonts()) {
     throw InputError("internal error", "", "the embedded fonts are missing: text would be boxes; build it again");
   }
-  const std::shared_ptr<const viz::Run> run = open_run(request);
+  const std::shared_ptr<const viz::Run> run = open_run(request.file, request.kind);
   viz::Picture picture;
+  if (request.compare) picture.compared = open_run(*request.compare, FileKind::by_content);
+  picture.beside = request.compare.has_value();
   picture.view = request.view;
   picture.size = request.size;
   picture.scale = request.scale;

@@ -40,7 +40,7 @@ void check_lab_result(const WindowRequest& request) {
   std::vector<Fault> faults;
   for (const auto& [option, given] :
        {std::pair{"--step", request.step.has_value()}, std::pair{"--view", request.view.has_value()},
-        std::pair{"--candidate", request.candidate.has_value()}}) {
+        std::pair{"--candidate", request.candidate.has_value()}, std::pair{"--compare", request.compare.has_value()}}) {
     if (!given) continue;
     faults.push_back({option, fmt::format("'{}' is the result of a lab's check, which opens at its first failed test: "
                                           "leave it out",
@@ -95,6 +95,7 @@ int show_window(const WindowRequest& request, int argc, char** argv) {
     if (request.step) wish.step = StepIdx{*request.step};
     wish.view = view;
     if (request.candidate) wish.candidate = QString::fromStdString(*request.candidate);
+    if (request.compare) wish.compared = QString::fromStdString(*request.compare);
     window.open(QString::fromStdString(*request.file), wish);
   }
   return QApplication::exec();

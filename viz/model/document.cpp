@@ -57,6 +57,7 @@ void Document::go(MoveFunction&& move) {
 
 void Document::moved() {
   restage();
+  follow_compared();
   relight();
   Q_EMIT position_changed();
   if (tile_follows_ && !playing()) ask_for_tile();
@@ -65,6 +66,7 @@ void Document::moved() {
 void Document::relight() {
   pinned_lit_ = resolve(shown_state(), run().facts(), tile(), pinned_);
   hovered_lit_ = resolve(shown_state(), run().facts(), tile(), hovered_);
+  relight_compared();
 }
 
 void Document::step() {
@@ -209,6 +211,7 @@ void Document::search(Search search) {
 }
 
 void Document::search_on() {
+  if (search_.row) return search_difference();
   QElapsedTimer slice;
   slice.start();
   bool more = false;
@@ -250,10 +253,6 @@ QString Document::words_of(std::size_t index) const {
            QString::number(cursor_.position().value - 1), QString::number(cursor_.state().step.value));
 }
 
-void Document::set_compared(std::shared_ptr<const std::vector<float>> utilization) {
-  if (std::exchange(compared_, std::move(utilization)) != compared_) Q_EMIT compared_changed();
-}
-
 void Document::set_breakpoints(std::vector<Breakpoint> breakpoints) {
   if (breakpoints == breakpoints_) return;
   // A search reports the number of the breakpoint that matched. These numbers change here, so the search ends.
@@ -287,6 +286,7 @@ void Document::hover(const Selection& selection) {
   if (selection == hovered_) return;
   hovered_ = selection;
   hovered_lit_ = resolve(shown_state(), run().facts(), tile(), hovered_);
+  relight_compared();
   Q_EMIT hovered_changed();
 }
 

@@ -38,9 +38,18 @@ class Document final : public QObject {
   [[nodiscard]] const Lit& pinned_lit() const { return pinned_lit_; }
   [[nodiscard]] const Lit& hovered_lit() const { return hovered_lit_; }
   [[nodiscard]] const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
-  [[nodiscard]] const std::shared_ptr<const std::vector<float>>& compared() const { return compared_; }
   [[nodiscard]] bool playing() const { return doing_ != Doing::standing; }  // also while searching for a breakpoint
   [[nodiscard]] double speed() const { return player_.speed(); }
+
+  // --- the run that this one is compared with: document_compared.cpp ---
+  // While it is shown beside this run, at the counterpart() of the position; else anywhere. Null: none.
+  [[nodiscard]] const Cursor* compared() const { return compared_ ? &*compared_ : nullptr; }
+  [[nodiscard]] const std::shared_ptr<const Run>& compared_run() const { return compared_run_; }
+  [[nodiscard]] bool beside() const { return beside_; }
+  // Whether objects that both runs have can be marked where they differ: shown beside, and are_comparable().
+  [[nodiscard]] bool marks_differences() const;
+  [[nodiscard]] const Lit& compared_pinned_lit() const { return compared_pinned_lit_; }
+  [[nodiscard]] const Lit& compared_hovered_lit() const { return compared_hovered_lit_; }
 
   // What View::attention shows.
   [[nodiscard]] AttentionModel& attention() const { return *attention_; }
@@ -90,8 +99,12 @@ class Document final : public QObject {
   void pin(const Selection& selection);  // a step: also moves the position to it
   void hover(const Selection& selection);
   void set_breakpoints(std::vector<Breakpoint> breakpoints);
-  // [steps] the utilization of another run, shown beside this one's; null: none.
-  void set_compared(std::shared_ptr<const std::vector<float>> utilization);
+  void set_compared(std::shared_ptr<const kvscope::viz::Run> run);  // null: none
+  void show_beside(bool beside);                                    // without a run to compare with: not
+  // Moves to the end of the next step in which the two runs differ (step_differs()), or says that there is none. A
+  // long search is in slices, as the one for a breakpoint.
+  void next_difference();
+  void previous_difference();
   // While it follows, the tile is the one of the pinned token (page, block, sequence) at the cursor's step, and is
   // asked for again when one of them changes: tile_wanted() is emitted. The request's layer, head, K or V and path stay
   // as they were chosen.
@@ -124,7 +137,7 @@ class Document final : public QObject {
   void position_changed();
   void pinned_changed();
   void hovered_changed();
-  void compared_changed();
+  void compared_changed();  // another run, none, or whether it is shown beside this one
   void breakpoints_changed();
   void playing_changed();
   void speed_changed();
@@ -144,6 +157,7 @@ class Document final : public QObject {
     std::vector<Breakpoint> breakpoints;
     bool back = false;
     std::optional<Position> origin;  // position if nothing is found; nullopt: the run's end (backwards: its start)
+    std::optional<std::int64_t> row = std::nullopt;  // of a search for a difference: the row to look at next
   };
   static constexpr int kFrame = 16;       // [ms] between two pictures while playing
   static constexpr qint64 kSlice = 100;   // [ms] maximum work before the window handles events
@@ -161,6 +175,9 @@ class Document final : public QObject {
   void play_on();
   void search(Search search);
   void search_on();
+  void search_difference();
+  void follow_compared();
+  void relight_compared();
   [[nodiscard]] QString words_of(std::size_t index) const;
   void light_last_event();
   // The position right after the first event in (from, to] that matches a breakpoint, and the breakpoint's index.
@@ -181,7 +198,10 @@ class Document final : public QObject {
   Selection pinned_, hovered_;
   Lit pinned_lit_, hovered_lit_;
   std::vector<Breakpoint> breakpoints_;
-  std::shared_ptr<const std::vector<float>> compared_;
+  std::shared_ptr<const Run> compared_run_;
+  std::optional<Cursor> compared_;  // of compared_run_
+  bool beside_ = false;
+  Lit compared_pinned_lit_, compared_hovered_lit_;
   Player player_;
   Doing doing_ = Doing::standing;
   bool by_event_ = false, tile_by_event_ = false;  // what playing moves by

@@ -21,12 +21,13 @@ constexpr double kRing = 2, kRingOutside = 4, kRingCorner = 11;  // [px] of the 
 
 }  // namespace
 
-Canvas::Canvas(QWidget* parent) : QWidget(parent), panels_(make_panels()), theme_(&theme(ThemeKind::dark)) {
+Canvas::Canvas(Side side, QWidget* parent)
+    : QWidget(parent), side_(side), panels_(make_panels()), theme_(&theme(ThemeKind::dark)) {
   install_canvas_accessibility();
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setAttribute(Qt::WA_OpaquePaintEvent);  // every paint event paints all pixels
-  setAccessibleName(tr("Picture of the run"));
+  setAccessibleName(side == Side::run ? tr("Picture of the run") : tr("Picture of the compared run"));
   connect(&motion_timer_, &QTimer::timeout, this, &Canvas::advance_motion);
   lay_out();
 }
@@ -50,7 +51,7 @@ void Canvas::setDocument(Document* document) {
     connect(document, &Document::pinned_changed, this, &Canvas::pinned_changed);
     connect(document, &Document::hovered_changed, this, qOverload<>(&QWidget::update));
     connect(document, &Document::tile_changed, this, &Canvas::position_changed);
-    connect(document, &Document::compared_changed, this, &Canvas::repaint_base);
+    connect(document, &Document::compared_changed, this, &Canvas::compared_changed);
     connect(&document->attention(), &AttentionModel::changed, this, &Canvas::attention_changed);
     connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
     keep_still();
@@ -104,12 +105,23 @@ Scene Canvas::sceneNow() const {
   scene.viewport = viewports_;
   scene.spotlight = spotlight_;
   if (document_ == nullptr) return scene;
-  scene.cursor = &document_->cursor();
   scene.pinned = document_->pinned();
   scene.hovered = document_->hovered();
+  const Cursor *shown = &document_->cursor(), *other = document_->compared();
+  if (side_ == Side::compared) std::swap(shown, other);
+  scene.cursor = shown;
+  if (document_->marks_differences()) scene.compared = &other->state();
+  if (side_ == Side::compared) {
+    scene.of_compared = true;
+    scene.pinned_lit = document_->compared_pinned_lit();
+    scene.hovered_lit = document_->compared_hovered_lit();
+    return scene;
+  }
   scene.pinned_lit = document_->pinned_lit();
   scene.hovered_lit = document_->hovered_lit();
-  scene.compared_utilization = document_->compared();
+  if (const std::shared_ptr<const Run>& run = document_->compared_run()) {
+    scene.compared_utilization = {run, &run->timeline()[Series::utilization]};
+  }
   scene.tile = document_->tile();
   scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
   scene.tile_instead = document_->tile_instead();
@@ -164,6 +176,11 @@ void Canvas::position_changed() {
   repaint_base();
   point_again();
   if (QToolTip::isVisible()) QToolTip::hideText();  // its text describes the previous position
+}
+
+void Canvas::compared_changed() {
+  if (side_ == Side::run) return repaint_base();
+  setDocument(document_->beside() ? document_.data() : nullptr);  // nothing of another run is kept
 }
 
 void Canvas::pinned_changed() {

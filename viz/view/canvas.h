@@ -42,10 +42,14 @@ class Canvas final : public QWidget {
  public:
   static constexpr std::size_t kMostCells = 500;  // of a panel, for screen readers
 
-  explicit Canvas(QWidget* parent = nullptr);
+  // Which run of the document it shows: the document's own, or the one that it is compared with.
+  enum class Side : std::uint8_t { run, compared };
+  explicit Canvas(Side side = Side::run, QWidget* parent = nullptr);
   ~Canvas() override;
 
-  void setDocument(Document* document);  // not owned; null: the empty surface
+  // Not owned; null: the empty surface. Side::compared: one with a run beside(), or null; if it is compared with none
+  // any more, the canvas lets go of it.
+  void setDocument(Document* document);
   [[nodiscard]] Document* document() const { return document_; }
   void setView(View view);
   [[nodiscard]] View view() const { return view_; }
@@ -148,6 +152,7 @@ class Canvas final : public QWidget {
   void repaint_base();  // to be called when an input of the base changed
   void position_changed();
   void attention_changed();
+  void compared_changed();
   void pinned_changed();
   const QImage& base(const Scene& scene);
   void paint_focus_ring(QPainter& painter) const;
@@ -181,6 +186,7 @@ class Canvas final : public QWidget {
   bool take_key(const QKeyEvent& event);
   void move_focus(Move move);
 
+  Side side_;
   QPointer<Document> document_;
   Panels panels_;
   const Theme* theme_;

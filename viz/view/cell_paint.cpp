@@ -213,6 +213,16 @@ void paint_outline(QPainter& painter, const QRectF& rect, const QPen& pen) {
   painter.restore();
 }
 
+constexpr double kRoomForFrame = 14;  // [px] of a cell that shows its look inside a frame of two lines
+
+void paint_difference(QPainter& painter, const QRectF& cell, const Theme& theme) {
+  const double side = std::min(cell.width(), cell.height());
+  const double line = side < kSmallestPattern ? 1 : 2;
+  const auto inside = [&cell](double by) { return cell.adjusted(by, by, -by, -by); };
+  if (side >= kRoomForFrame) paint_outline(painter, inside(line + 0.5), QPen(theme.card, 1));
+  paint_outline(painter, inside(line / 2), QPen(theme.text, line));
+}
+
 QSizeF badge_size(std::int64_t count, double px) {
   const double height = std::round(px * 1.5);
   const double text = QFontMetricsF(mono_font(px, QFont::Bold)).horizontalAdvance(QString::number(count));

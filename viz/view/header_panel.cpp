@@ -52,6 +52,7 @@ class HeaderPanel final : public Panel {
   static QFont title_font(const Scene& scene) { return ui_font(scene.px(kHeaderTitle), QFont::DemiBold); }
   static QFont counter_font(const Scene& scene) { return mono_font(scene.px(kCounter)); }
   static HeaderLayout layout(const QRectF& body, const Scene& scene);
+  static QString name_of_run(const Scene& scene);
   static QString place_words(const Scene& scene);
   static QStringList time_words(const Scene& scene);
   static QStringList constants(const Scene& scene);
@@ -88,6 +89,11 @@ QString counter_text(const Scene& scene, std::int64_t index) {
   if (steps == 0) return QStringLiteral("0 / 0");
   const QString last = number_text(number_of(scene, steps - 1));
   return (index < 0 ? QString(QChar(u'–')) : number_text(number_of(scene, index))) + QStringLiteral(" / ") + last;
+}
+
+QString HeaderPanel::name_of_run(const Scene& scene) {
+  const QString name = QString::fromStdString(scene.facts().name);
+  return scene.of_compared ? tr("%1 (compared)").arg(name) : name;
 }
 
 QString HeaderPanel::place_words(const Scene& scene) {
@@ -129,7 +135,7 @@ QString HeaderPanel::subtitle(const Scene& scene) const {
 }
 
 QString HeaderPanel::summary(const Scene& scene) const {
-  const QString now = tr("%1: %2").arg(QString::fromStdString(scene.facts().name), subtitle(scene));
+  const QString now = tr("%1: %2").arg(name_of_run(scene), subtitle(scene));
   const std::string happened = what_happened(*scene.cursor);
   return happened.empty() ? now : tr("%1. %2.").arg(now, QString::fromStdString(happened));
 }
@@ -137,7 +143,7 @@ QString HeaderPanel::summary(const Scene& scene) const {
 // --- painting --------------------------------------------------------------------------------------------------------
 
 HeaderLayout HeaderPanel::layout(const QRectF& body, const Scene& scene) {
-  const QString name = QString::fromStdString(scene.facts().name);
+  const QString name = name_of_run(scene);
   // As wide as the widest counter of this run, so that the bar does not move while the numbers grow.
   const QString widest = counter_text(scene, steps_of(scene) - 1);
   return header_layout(body, scene.font_scale, text_width(title_font(scene), name) + 1,
@@ -153,7 +159,7 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
   const QFont title = title_font(scene);
   const double baseline = std::round(at.title.center().y() + cap_height(title) / 2);
   draw_text(painter, title, theme.text, {at.title.left(), baseline},
-            elided(title, QString::fromStdString(scene.facts().name), at.title.width()));
+            elided(title, name_of_run(scene), at.title.width()));
   if (!at.facts.isEmpty()) {
     const bool beside = at.facts.top() == at.title.top();
     const double line = std::round(at.facts.center().y() + cap_height(ui_font(scene.px(kFacts))) / 2);

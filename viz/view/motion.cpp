@@ -83,6 +83,7 @@ Still::Still(const Scene& scene, KeptScene kept) : cursor_(*scene.cursor), kept_
   scene_.errors = kept_.errors.get();
   scene_.flow_between = nullptr;
   if (scene.staged != nullptr) scene_.staged = &staged_.emplace(*scene.staged);
+  if (scene.compared != nullptr) scene_.compared = &compared_.emplace(*scene.compared);
 }
 
 class Motion::Impl {

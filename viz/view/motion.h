@@ -48,7 +48,7 @@ class Still {
   Cursor cursor_;
   KeptScene kept_;
   TileState tile_now_;
-  std::optional<State> staged_;
+  std::optional<State> staged_, compared_;
   Scene scene_;
 };
 

@@ -20,6 +20,8 @@
 namespace kvscope::viz {
 namespace {
 
+const QString kBetweenParts = QString::fromUtf8(" · ");
+
 QString tr(const char* text, const char* comment = nullptr, int n = -1) {
   return QCoreApplication::translate("PoolPanel", text, comment, n);
 }
@@ -78,7 +80,7 @@ void for_each_cell(const PoolLayout& layout, const Scene& scene, Visit&& visit) 
   if (last.intersects(layout.grid.area)) visit(layout.blocks, last, BlockState{}, kNullPageLook);
 }
 
-QString name_of(std::int64_t number, const Scene& scene) {
+QString name_alone(std::int64_t number, const Scene& scene) {
   if (number == scene.facts().blocks) return tr("block %1, the null page").arg(number);
   const BlockState& block = scene.state().blocks[number];
   if (block.owner < 0) return tr("block %1, free").arg(number);
@@ -91,6 +93,11 @@ QString name_of(std::int64_t number, const Scene& scene) {
       .arg(block.owner)
       .arg(block.page)
       .arg(of);
+}
+
+QString name_of(std::int64_t number, const Scene& scene) {
+  const QString name = name_alone(number, scene);
+  return scene.differs(BlockIdx{number}) ? tr("%1; differs in the compared run").arg(name) : name;
 }
 
 class PoolPanel final : public Panel {
@@ -139,9 +146,12 @@ QString PoolPanel::subtitle(const Scene& scene) const {
   if (facts.detail != trace::Detail::full) {
     return tr("%1 blocks; their content is not in this trace").arg(number_text(facts.blocks));
   }
-  return tr("%1 of %2 blocks used, %3 cached, %4 free · owner color · reference count")
-      .arg(number_text(state.used_blocks), number_text(facts.blocks), number_text(state.cached_blocks),
-           number_text(state.free_blocks()));
+  const QString counts = tr("%1 of %2 blocks used, %3 cached, %4 free")
+                             .arg(number_text(state.used_blocks), number_text(facts.blocks),
+                                  number_text(state.cached_blocks), number_text(state.free_blocks()));
+  return counts + kBetweenParts +
+         (scene.compared != nullptr ? tr("framed where they differ")
+                                    : tr("owner color") + kBetweenParts + tr("reference count"));
 }
 
 QString PoolPanel::summary(const Scene& scene) const {
@@ -221,6 +231,14 @@ void PoolPanel::paint_cells(QPainter& painter, const PoolLayout& layout, const S
   };
   mark(marked.filled, JustNow::filled);
   mark(marked.emptied, JustNow::emptied);
+  cells.finish();
+  if (scene.compared == nullptr) return;
+  painter.save();
+  painter.setClipRect(layout.grid.area, Qt::IntersectClip);
+  for_each_cell(layout, scene, [&](std::int64_t number, const QRectF& rect, const BlockState&, Look) {
+    if (scene.differs(BlockIdx{number})) paint_difference(painter, rect, theme);
+  });
+  painter.restore();
 }
 
 void PoolPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {

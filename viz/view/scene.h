@@ -13,6 +13,7 @@
 #include "viz/playback/attention.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/motion.h"
+#include "viz/playback/run_difference.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
 #include "viz/playback/tile_state.h"
@@ -44,14 +45,20 @@ struct Scene {
   bool spotlight = false;                  // everything except the pinned object is dimmed
   std::optional<std::size_t> tile_layout;  // of tile_layouts(), beside the tile's own; none: compared_layout()
 
-  // [steps] of another run that the timeline compares with this one; null: none
+  // [steps] of the run that this one is compared with, for the timeline; null: none
   std::shared_ptr<const std::vector<float>> compared_utilization;
+  const State* compared = nullptr;  // its state, if objects that differ are marked; null: none is
+  bool of_compared = false;         // the cursor is the compared run's, and `compared` is the state of the other
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }
   [[nodiscard]] const State& state() const { return staged != nullptr ? *staged : cursor->state(); }
   [[nodiscard]] const Marks& marks() const { return cursor->marks(); }
   [[nodiscard]] const Viewport& viewport_of(PanelId panel) const { return viewport[static_cast<std::size_t>(panel)]; }
+  [[nodiscard]] bool differs(BlockIdx block) const { return compared && block_differs(state(), *compared, block); }
+  [[nodiscard]] bool differs(SeqIdx seq, PageIdx page) const {
+    return compared && page_differs(state(), *compared, seq, page, facts().page_size);
+  }
   // The object shown most prominently: the hovered one if there is one, else the pinned one.
   [[nodiscard]] const Lit& lit() const { return hovered.none() ? pinned_lit : hovered_lit; }
   [[nodiscard]] double px(double size) const { return size * font_scale; }

@@ -198,6 +198,16 @@ QRectF page_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t p
   return marker_at_least(layout.page_box(row, page), kLeastMarker);
 }
 
+// Pages that the compared run stores in another block, or with another number of tokens.
+void paint_different_pages(QPainter& painter, const SequencesLayout& layout, std::int64_t r, const SequenceRow& row,
+                           const Scene& scene) {
+  if (scene.compared == nullptr || layout.detail == SequencesDetail::lines) return;
+  const IndexRange pages = layout.visible_pages();
+  for (std::int64_t page = pages.first; page < std::min(pages.last, row.pages); ++page) {
+    if (scene.differs(row.seq, PageIdx{page})) paint_difference(painter, layout.page_box(r, page), *scene.theme);
+  }
+}
+
 QRectF token_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t token) {
   if (layout.cell_gap > 0) return layout.token_cell(row, token);
   // A token in a bar: its part of the bar, as high as the bar.
@@ -250,6 +260,7 @@ void paint_sequences(QPainter& painter, const SequencesLayout& layout, const Seq
     const SequenceRow row = sequence_row(scene, rows.seq(r));
     paint_still_to_come(painter, layout, scene, r, row);
     paint_hits(painter, layout, scene, r, row);
+    paint_different_pages(painter, layout, r, row, scene);
   }
   paint_written(painter, layout, rows, scene);
   painter.restore();

@@ -219,13 +219,14 @@ std::vector<PanelCell> SequencesPanel::cells(const QRectF& body, const Scene& sc
       const std::int64_t filled = page_tokens(row, page, at.extent.page_size);
       const std::int32_t block = scene.state().sequences[row.seq.value].pages[page];
       if (!tokens) {
+        const QString name = tr("sequence %1 page %2, block %3, %4 of %5 tokens")
+                                 .arg(row.seq.value)
+                                 .arg(page)
+                                 .arg(block)
+                                 .arg(filled)
+                                 .arg(at.extent.page_size);
         add(at.page_box(r, page), of_page(row.seq, PageIdx{page}),
-            tr("sequence %1 page %2, block %3, %4 of %5 tokens")
-                .arg(row.seq.value)
-                .arg(page)
-                .arg(block)
-                .arg(filled)
-                .arg(at.extent.page_size));
+            scene.differs(row.seq, PageIdx{page}) ? tr("%1; differs in the compared run").arg(name) : name);
         continue;
       }
       for (std::int64_t slot = 0; slot < filled; ++slot) {

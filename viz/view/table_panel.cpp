@@ -17,8 +17,8 @@
 #include "viz/view/cell_sheet.h"
 #include "viz/view/panel.h"
 #include "viz/view/sharing.h"
-#include "viz/view/time_text.h"
 #include "viz/view/text.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -82,7 +82,7 @@ Look unused_look(const Scene& scene) {
   return is_padded(scene.facts()) ? kFreeLook : kPaddingLook;
 }
 
-QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
+QString name_alone(const Scene& scene, SeqIdx seq, std::int64_t page) {
   const std::int32_t block = scene.state().sequences[seq.value].pages[page];
   if (block < 0 && is_padded(scene.facts())) {
     return table_tr("sequence %1 page %2, not assigned: the null page, block %3")
@@ -102,6 +102,11 @@ QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
         .arg(tokens);
   }
   return table_tr("sequence %1 page %2, block %3, %4").arg(seq.value).arg(page).arg(block).arg(tokens);
+}
+
+QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
+  const QString name = name_alone(scene, seq, page);
+  return scene.differs(seq, PageIdx{page}) ? table_tr("%1; differs in the compared run").arg(name) : name;
 }
 
 class TablePanel final : public Panel {
@@ -134,6 +139,7 @@ QString TablePanel::subtitle(const Scene& scene) const {
   if (scene.facts().cache == CacheKind::continuous) {
     return table_tr("sequence → its one block: a continuous cache has a single column");
   }
+  if (scene.compared != nullptr) return table_tr("sequence, page → block · framed where they differ");
   const KernelTable table = table_of(scene);
   if (is_padded(scene.facts()) && !table.rows.empty()) {
     return table_tr("sequence, page → block · %1 columns; unused ones hold the null page, %2")
@@ -258,6 +264,16 @@ void paint_table_cells(QPainter& painter, const Standing& now, const Scene& scen
       if (is_new) cells.just_now(rect, JustNow::filled);
     }
   }
+  cells.finish();
+  if (scene.compared == nullptr) return;
+  painter.save();
+  painter.setClipRect(layout.grid.area, Qt::IntersectClip);
+  for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
+    for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
+      if (scene.differs(now.seq(row), PageIdx{page})) paint_difference(painter, layout.grid.rect({page, row}), theme);
+    }
+  }
+  painter.restore();
 }
 
 void TablePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {

@@ -42,10 +42,10 @@ void Actions::set_playing(bool playing) {
 void Actions::set_open(bool open) {
   for (const ActionEntry& e : action_table()) {
     const bool of_run = e.group == Group::run && e.id != Do::faster && e.id != Do::slower;
-    const bool of_file = e.id == Do::reload || e.id == Do::save_trace || e.id == Do::export_picture ||
-                         e.id == Do::close || e.id == Do::find || e.id == Do::copy_explanation || e.id == Do::zoom_in ||
-                         e.id == Do::zoom_out || e.id == Do::zoom_fit ||
-                         (e.id >= Do::show_why && e.id <= Do::show_scenario);
+    const bool of_file = e.id == Do::reload || e.id == Do::compare || e.id == Do::save_trace ||
+                         e.id == Do::export_picture || e.id == Do::close || e.id == Do::find ||
+                         e.id == Do::copy_explanation || e.id == Do::zoom_in || e.id == Do::zoom_out ||
+                         e.id == Do::zoom_fit || (e.id >= Do::show_why && e.id <= Do::show_scenario);
     if (of_run || of_file) (*this)[e.id]->setEnabled(open);
   }
 }

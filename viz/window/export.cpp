@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include <QtCore/QBuffer>
@@ -14,6 +15,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "viz/playback/cursor.h"
+#include "viz/playback/run_difference.h"
 #include "viz/playback/tile_selection.h"
 #include "viz/playback/tile_state.h"
 #include "viz/view/motion.h"
@@ -25,13 +27,22 @@
 namespace kvscope::viz {
 namespace {
 
+// [px] of a run; a picture has one, or two side by side.
+int board_width(const Picture& picture) {
+  return picture.beside ? (picture.size.width() - kBetweenRuns) / 2 : picture.size.width();
+}
+
 // --- single pictures ---
 
 // All frames of an animation use the same panels and thus their caches.
 class Painting {
  public:
   Painting(const std::shared_ptr<const Run>& run, const Picture& picture)
-      : picture_(picture), cursor_(run), staged_(run), panels_(make_panels()) {
+      : picture_(picture),
+        cursor_(run),
+        staged_(run),
+        panels_(make_panels()),
+        board_(board_width(picture), size_of(picture).height()) {
     cursor_.seek(picture.position);
     scene_.cursor = &cursor_;
     scene_.theme = &theme(picture.theme);
@@ -47,7 +58,23 @@ class Painting {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
       scene_.tile_now = &tile_now_;
     }
-    scene_.compared_utilization = picture_.compared;
+    if (picture.compared) {
+      scene_.compared_utilization = {picture.compared, &picture.compared->timeline()[Series::utilization]};
+    }
+    if (picture.beside) {
+      beside_cursor_.emplace(picture.compared);
+      beside_panels_ = make_panels();
+      beside_.cursor = &*beside_cursor_;
+      beside_.of_compared = true;
+      beside_.theme = scene_.theme;
+      beside_.view = scene_.view;
+      beside_.font_scale = scene_.font_scale;
+      beside_.pinned = scene_.pinned;
+      if (are_comparable(run->facts(), picture.compared->facts())) {
+        scene_.compared = &beside_cursor_->state();
+        beside_.compared = &cursor_.state();
+      }
+    }
     attention_ = {picture.flow, picture.flow_instead, picture.errors, picture.errors_instead};
     attend();
     if (picture.flow && picture.flow_tiles) scene_.flow_tiles = *picture.flow_tiles;
@@ -89,8 +116,12 @@ class Painting {
   }
 
   [[nodiscard]] QImage image() const {
-    QImage image = board_image(size_of(picture_), picture_.scale, panels_, scene_);
+    QImage image(scaled_size(picture_).toSize(), QImage::Format_RGB32);
     if (image.isNull()) throw std::bad_alloc();
+    image.setDevicePixelRatio(picture_.scale);
+    image.fill(scene_.theme->surface);
+    QPainter painter(&image);
+    paint_runs(painter);
     return image;
   }
   [[nodiscard]] Still still() const { return Still(scene_, {picture_.tile, attention_.flow, attention_.errors}); }
@@ -110,7 +141,7 @@ class Painting {
   void paint(QPaintDevice& device, double scale) const {
     QPainter painter(&device);
     painter.scale(scale, scale);
-    paint_board(painter, size_of(picture_), panels_, scene_);
+    paint_runs(painter);
   }
   // "First light, step 6"
   [[nodiscard]] QString title() const {
@@ -119,6 +150,15 @@ class Painting {
   }
 
  private:
+  void paint_runs(QPainter& painter) const {
+    if (!picture_.beside) return paint_board(painter, board_, panels_, scene_);
+    painter.fillRect(QRectF(QPointF(0, 0), size_of(picture_)), scene_.theme->surface);
+    paint_board(painter, board_, panels_, scene_);
+    painter.save();
+    painter.translate(board_.width() + kBetweenRuns, 0);
+    paint_board(painter, board_, beside_panels_, beside_);
+    painter.restore();
+  }
   // The whole flow of the step.
   void attend() {
     scene_.flow = attention_.flow.get();
@@ -135,14 +175,21 @@ class Painting {
         run.written_of_row(scene_.tile != nullptr ? run.row_of_step(scene_.tile->opened.step) : cursor_.row()));
     scene_.staged = &staged_.state();
   }
-  void relight() { scene_.pinned_lit = resolve(scene_.state(), cursor_.run().facts(), scene_.tile, scene_.pinned); }
+  void relight() {
+    scene_.pinned_lit = resolve(scene_.state(), cursor_.run().facts(), scene_.tile, scene_.pinned);
+    if (!beside_cursor_) return;
+    beside_cursor_->seek(counterpart(cursor_, beside_cursor_->run()));
+    beside_.pinned_lit = resolve(beside_.state(), beside_.facts(), nullptr, beside_.pinned);
+  }
 
   const Picture& picture_;
   AttentionOfStep attention_;
   Cursor cursor_, staged_;
-  Panels panels_;
+  std::optional<Cursor> beside_cursor_;
+  Panels panels_, beside_panels_;
+  QSize board_;  // of each run
   TileState tile_now_;
-  Scene scene_;
+  Scene scene_, beside_;
 };
 
 std::string_view view_of(const QByteArray& bytes) {
@@ -231,7 +278,8 @@ QImage picture_image(Painting& painting, const Picture& picture) {
 
 QSize size_of(const Picture& picture) {
   if (picture.font_scale <= 1) return picture.size;
-  const QSizeF whole = whole_size(picture.view, picture.size, picture.font_scale);
+  const QSizeF board(board_width(picture), picture.size.height());
+  const QSizeF whole = whole_size(picture.view, board, picture.font_scale);
   return {picture.size.width(), std::max(picture.size.height(), static_cast<int>(std::ceil(whole.height())))};
 }
 

@@ -29,6 +29,7 @@ enum class PictureFormat : std::uint8_t { png, svg, pdf, gif, webm, mp4 };
 inline constexpr int kSmallestPicture = 64, kLargestPicture = 16384;  // [px] of a side, after scaling
 inline constexpr std::int64_t kMostFrames = 10'000;                   // painted for an animation
 inline constexpr double kSlowestFrames = 0.1, kFastestFrames = 50;    // [frames/s] GIF delays are multiples of 1/100 s
+inline constexpr int kBetweenRuns = 8;                                // [px] logical, between two runs side by side
 inline constexpr double kMotionShare = 0.6;  // of the time of a frame: with motion, how long it takes to come there
 
 // Flow and errors of one step, for an animation of the attention view.
@@ -57,8 +58,9 @@ struct Picture {
   QString flow_instead;                           // without a flow: why
   std::shared_ptr<const AttentionErrors> errors;  // of View::attention
   QString errors_instead;
-  std::shared_ptr<const std::vector<float>> compared;  // as Document::compared()
-  Position position;                                   // of the first or only frame
+  std::shared_ptr<const Run> compared;  // as Document::compared_run(); null: none
+  bool beside = false;                  // it is drawn in the right half, at the same step; not with a motion
+  Position position;                    // of the first or only frame
   // An animation: one frame per row of the run, from the row of `position` to this one; or in View::tile with a tile
   // one frame per action from `tile_event` to this one; or in View::attention with a flow one frame per tile of the
   // flow, from `flow_tiles` to this one.

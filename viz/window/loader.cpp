@@ -25,9 +25,17 @@ Loader::Loader(Backend& backend, QObject* parent) : QObject(parent), backend_(ba
 }
 
 void Loader::open(const QString& path, const std::optional<std::string>& scenario) {
-  if (!job_.running()) return start({path, scenario});
+  start_or_wait({path, scenario, false});
+}
+
+void Loader::open_compared(const QString& path) {
+  start_or_wait({path, std::nullopt, true});
+}
+
+void Loader::start_or_wait(const File& file) {
+  if (!job_.running()) return start(file);
   job_.cancel();
-  next_ = {path, scenario};
+  next_ = file;
 }
 
 void Loader::cancel() {

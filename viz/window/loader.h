@@ -25,12 +25,14 @@ class Loader final : public QObject {
 
   [[nodiscard]] bool loading() const { return job_.running(); }
   [[nodiscard]] bool stopping() const { return job_.stopping(); }
-  // Of the current or the last open().
+  // Of the current or the last open() or open_compared().
   [[nodiscard]] const QString& path() const { return file_.path; }
   [[nodiscard]] const std::optional<std::string>& scenario() const { return file_.scenario; }
+  [[nodiscard]] bool compared() const { return file_.compared; }
 
   // `scenario`: the text to run in place of the file's scenario, for one that was changed in the window.
   void open(const QString& path, const std::optional<std::string>& scenario = std::nullopt);
+  void open_compared(const QString& path);  // a run to compare with
   void cancel();
 
  Q_SIGNALS:
@@ -45,7 +47,9 @@ class Loader final : public QObject {
   struct File {
     QString path;
     std::optional<std::string> scenario;
+    bool compared = false;
   };
+  void start_or_wait(const File& file);
   void start(const File& file);
   void tell_progress(int part, qint64 done, qint64 all);
   [[nodiscard]] bool start_next();

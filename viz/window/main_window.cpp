@@ -4,6 +4,7 @@
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QLabel>
+#include <QtWidgets/QSplitter>
 #include <QtWidgets/QStackedWidget>
 #include <QtWidgets/QStatusBar>
 #include <QtWidgets/QVBoxLayout>
@@ -15,6 +16,7 @@
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/canvas_scroll.h"
+#include "viz/window/compare_bar.h"
 #include "viz/window/dock_tabs.h"
 #include "viz/window/dock_title.h"
 #include "viz/window/events_panel.h"
@@ -71,6 +73,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   connect_actions();
   connect_ways();
   connect_files();
+  connect_compare();
   connect(&asker_, &Asker::staged, this, [this](const std::shared_ptr<const Tile>& tile) {
     if (document_ && !document_->recorded_tile()) document_->show_tile(tile);
   });
@@ -129,11 +132,20 @@ void MainWindow::build_center() {
   load_bar_ = new BusyBar;
   job_bar_ = new BusyBar;
   start_page_ = new StartPage(gallery_, labs_, recent_, actions_[Do::open]);
+  compare_bar_ = new CompareBar(actions_);
   canvas_ = new Canvas;
+  beside_canvas_ = new Canvas(Canvas::Side::compared);
   center_ = new QStackedWidget;
   center_->addWidget(start_page_);
   scroll_ = new CanvasScroll(canvas_);
-  center_->addWidget(scroll_);
+  beside_scroll_ = new CanvasScroll(beside_canvas_);
+  boards_ = new QSplitter;
+  boards_->setChildrenCollapsible(false);
+  boards_->setFocusProxy(scroll_);
+  boards_->addWidget(scroll_);
+  boards_->addWidget(beside_scroll_);
+  beside_scroll_->hide();
+  center_->addWidget(boards_);
   center_->setMinimumHeight(kLowestPicture);  // otherwise that of its highest page, also of one that is not shown
 
   auto* column = new QVBoxLayout(middle);
@@ -142,7 +154,8 @@ void MainWindow::build_center() {
   auto* bars = new QVBoxLayout;  // with the same margins as the cards below
   bars->setContentsMargins(12, 0, 12, 0);
   bars->setSpacing(6);
-  for (QWidget* bar : std::initializer_list<QWidget*>{find_bar_, export_bar_, tile_bar_, attention_bar_}) {
+  for (QWidget* bar :
+       std::initializer_list<QWidget*>{find_bar_, export_bar_, tile_bar_, attention_bar_, compare_bar_}) {
     bars->addWidget(bar);
   }
   for (QWidget* bar : std::initializer_list<QWidget*>{messages_, load_bar_, job_bar_}) overlay_->add(bar);
@@ -243,13 +256,13 @@ void MainWindow::show_document() {
   show_docks(document != nullptr && !presentation_->on());
   actions_.set_playing(false);
   export_bar_->hide();
-  center_->setCurrentWidget(document != nullptr ? static_cast<QWidget*>(scroll_) : start_page_);
+  center_->setCurrentWidget(document != nullptr ? static_cast<QWidget*>(boards_) : start_page_);
   setWindowTitle(document != nullptr ? tr("%1[*] - kvscope").arg(QString::fromStdString(run_->facts().name))
                                      : tr("kvscope"));
   setWindowFilePath(document != nullptr ? document->path() : QString());
   show_status();
-  if (document != nullptr && scenario_panel_->shows_changed()) document->set_compared(file_utilization_);
   if (document != nullptr) connect_document(facts);
+  compare();
   set_view(view_);  // also without a document: it hides the bar of the view
   show_ways();
   show_zoom();
@@ -259,6 +272,7 @@ void MainWindow::show_document() {
 void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   Document* document = document_.get();
   connect(document, &Document::position_changed, this, &MainWindow::show_status);
+  connect(document, &Document::compared_changed, this, &MainWindow::show_beside);
   // The object that changed last: keys may pin another one while the pointer rests.
   pinned_last_ = false;
   connect(document, &Document::pinned_changed, this, [this] {

@@ -33,6 +33,7 @@
 class QActionGroup;
 class QLabel;
 class QMenu;
+class QSplitter;
 class QStackedWidget;
 
 namespace kvscope::viz {
@@ -42,6 +43,7 @@ class BreakpointsPanel;
 class BusyBar;
 class Canvas;
 class CanvasScroll;
+class CompareBar;
 class DockTabs;
 class DockTitle;
 class EventsPanel;
@@ -173,6 +175,18 @@ class MainWindow final : public QMainWindow {
   // `from`: the file that the scenario was opened from.
   void save_scenario(Scenario scenario, const QString& from, const QString& path);
 
+  // main_window_compare.cpp
+  void connect_compare();
+  void compare_with(const QString& path);
+  void ask_what_to_compare();
+  void compared_opened(const std::shared_ptr<const Run>& run, const QString& path);
+  void compare_failed(const QString& path, const QStringList& faults);
+  void end_comparison();
+  void compare();      // with the run that was opened for it, else with the file's
+  void show_beside();  // to be called when there may be something else beside the picture
+  void lay_out_boards();
+  [[nodiscard]] Canvas& canvas_meant() const;  // of two: the one under the pointer, else the one with the focus
+
   // main_window_look.cpp
   void apply_theme();
   void paint_gallery();
@@ -201,8 +215,11 @@ class MainWindow final : public QMainWindow {
   QString failed_;                       // the file that failed to open, if no other is open: Reload tries it again
   std::optional<SessionPlace> offered_;  // the state offered for restoring, until the offer is accepted or dismissed
   std::vector<std::pair<QString, std::string>> unsaved_;  // that were offered: a scenario's file, and its changed text
-  std::shared_ptr<const std::vector<float>> file_utilization_;  // [steps] of the file's run, not of a changed one
-  std::vector<Breakpoint> breakpoints_;                         // passed from document to document
+  std::shared_ptr<const Run> file_run_;                   // while a changed scenario is shown: of its file; else null
+  std::shared_ptr<const Run> compared_run_;               // opened to compare with; null: none
+  QString compared_path_;                                 // its file
+  bool beside_ = false;                                   // the compared run is to be shown beside the other
+  std::vector<Breakpoint> breakpoints_;                   // passed from document to document
   QString job_target_;
   QString remarked_;      // the candidate whose remarks were shown last
   QTimer session_timer_;  // the session is saved when it times out
@@ -211,15 +228,17 @@ class MainWindow final : public QMainWindow {
   QTimer history_timer_;  // a place is kept when it times out: one for all changes of one action
 
   QStackedWidget* center_ = nullptr;
-  CanvasScroll* scroll_ = nullptr;
+  QSplitter* boards_ = nullptr;
+  CanvasScroll *scroll_ = nullptr, *beside_scroll_ = nullptr;
   StartPage* start_page_ = nullptr;
-  Canvas* canvas_ = nullptr;
+  Canvas *canvas_ = nullptr, *beside_canvas_ = nullptr;
   Overlay* overlay_ = nullptr;
   MessageBar* messages_ = nullptr;
   FindBar* find_bar_ = nullptr;
   ExportBar* export_bar_ = nullptr;
   TileBar* tile_bar_ = nullptr;
   AttentionBar* attention_bar_ = nullptr;
+  CompareBar* compare_bar_ = nullptr;
   BusyBar *load_bar_ = nullptr, *job_bar_ = nullptr;
   TransportBar* transport_ = nullptr;
   WhyPanel* why_ = nullptr;

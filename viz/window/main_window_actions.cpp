@@ -53,7 +53,7 @@ void MainWindow::build_menus() {
     for (const Do id : ids) menu.addAction(actions_[id]);
   };
   QMenu& file = *menuBar()->addMenu(group_title(Group::file));
-  add(file, {Do::open, Do::open_candidate});
+  add(file, {Do::open, Do::open_candidate, Do::compare});
   QMenu* gallery = file.addMenu(tr("&Gallery"));
   gallery->setToolTipsVisible(true);
   for (int row = 0; row < gallery_.rowCount(); ++row) {
@@ -88,6 +88,8 @@ void MainWindow::build_menus() {
   add(run, {Do::motion_forward, Do::motion_back});
   run.addSeparator();
   add(run, {Do::run_to_breakpoint, Do::run_back, Do::add_breakpoint});
+  run.addSeparator();
+  add(run, {Do::next_difference, Do::previous_difference});
 
   QMenu& select = *menuBar()->addMenu(group_title(Group::select));
   add(select, {Do::find, Do::go_back, Do::go_forward, Do::clear_selection});
@@ -103,7 +105,7 @@ void MainWindow::build_view_menu(QMenu& menu) {
   for (const auto& [id, view] : kViewActions) menu.addAction(view_group_->addAction(actions_[id]));
   menu.addSeparator();
   for (const Do id : {Do::zoom_in, Do::zoom_out, Do::zoom_fit}) menu.addAction(actions_[id]);
-  menu.addAction(actions_[Do::motion]);
+  for (const Do id : {Do::beside, Do::motion}) menu.addAction(actions_[id]);
   menu.addSeparator();
   for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes,
                       Do::show_scenario, Do::show_lab})
@@ -143,7 +145,9 @@ void MainWindow::connect_actions() {
     } else if (view_ == View::attention && attention.flow() != nullptr) {
       film = {Of::flow, attention.tiles_done(), std::ssize(attention.flow()->tiles), film.motion};
     }
-    export_bar_->open(canvas_->size(), theme_->kind, film);
+    QSize size = canvas_->size();
+    if (beside_canvas_->isVisible()) size.setWidth(2 * size.width() + kBetweenRuns);
+    export_bar_->open(size, theme_->kind, film);
   });
   on(Do::close, [this] { close_document(); });
   on(Do::quit, [this] { close(); });
@@ -212,6 +216,8 @@ void MainWindow::connect_run_actions() {
   all(Do::to_end, &Document::to_end, &Document::tile_to_end, &AttentionModel::to_end);
   on(Do::run_to_breakpoint, &Document::run_to_breakpoint);
   on(Do::run_back, &Document::run_back_to_breakpoint);
+  on(Do::next_difference, &Document::next_difference);
+  on(Do::previous_difference, &Document::previous_difference);
   connect(actions_[Do::motion_forward], &QAction::triggered, this, [this] { canvas_->nudgeMotion(kPartOfStep); });
   connect(actions_[Do::motion_back], &QAction::triggered, this, [this] { canvas_->nudgeMotion(-kPartOfStep); });
   connect(actions_[Do::faster], &QAction::triggered, this, [this] { transport_->set_speed(transport_->speed() * 2); });
@@ -224,16 +230,20 @@ void MainWindow::connect_view_actions() {
   for (const auto& [id, view] : kViewActions) on(id, [this, v = view] { set_view(v); });
   for (const auto& [id, setting] : kThemeActions) on(id, [this, s = setting] { set_theme(s); });
   on(Do::motion, [this] { set_motion(actions_[Do::motion]->isChecked()); });
-  on(Do::zoom_in, [this] { canvas_->zoomIn(); });
-  on(Do::zoom_out, [this] { canvas_->zoomOut(); });
-  on(Do::zoom_fit, [this] { canvas_->zoomToFit(); });
+  on(Do::zoom_in, [this] { canvas_meant().zoomIn(); });
+  on(Do::zoom_out, [this] { canvas_meant().zoomOut(); });
+  on(Do::zoom_fit, [this] {
+    for (Canvas* canvas : {canvas_, beside_canvas_}) canvas->zoomToFit();
+  });
   on(Do::font_larger, [this] { set_font_scale(font_scale_ * kFontStep); });
   on(Do::font_smaller, [this] { set_font_scale(font_scale_ / kFontStep); });
   on(Do::font_normal, [this] { set_font_scale(1); });
   on(Do::present, [this] { present(!presentation_->on()); });
-  connect(canvas_, &Canvas::viewChanged, this, [this] { set_view(canvas_->view()); });
-  connect(canvas_, &Canvas::zoomPanelChanged, this, &MainWindow::show_zoom);
-  connect(canvas_, &Canvas::zoomRefused, this, [this](const QString& why) { statusBar()->showMessage(why); });
+  for (Canvas* canvas : {canvas_, beside_canvas_}) {
+    connect(canvas, &Canvas::viewChanged, this, [this, canvas] { set_view(canvas->view()); });
+    connect(canvas, &Canvas::zoomPanelChanged, this, &MainWindow::show_zoom);
+    connect(canvas, &Canvas::zoomRefused, this, [this](const QString& why) { statusBar()->showMessage(why); });
+  }
   connect(find_bar_, &FindBar::closed, canvas_, [this] { canvas_->setFocus(); });
   connect(export_bar_, &ExportBar::closed, canvas_, [this] { canvas_->setFocus(); });
   connect(messages_, &MessageBar::left, this, [this] { center_->currentWidget()->setFocus(); });
@@ -244,7 +254,7 @@ void MainWindow::connect_view_actions() {
 
 void MainWindow::show_zoom() {
   for (const Do id : {Do::zoom_in, Do::zoom_out}) {
-    actions_.set_reason(id, canvas_->whyNoZoom());
+    actions_.set_reason(id, canvas_meant().whyNoZoom());
     if (!document_) actions_[id]->setEnabled(false);
   }
 }
@@ -252,7 +262,7 @@ void MainWindow::show_zoom() {
 void MainWindow::keyPressEvent(QKeyEvent* event) {
   const Qt::KeyboardModifiers modifiers = event->modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier);
   const QKeySequence keys(QKeyCombination(modifiers, static_cast<Qt::Key>(event->key())));
-  const QString why = canvas_->whyNoZoom();
+  const QString why = canvas_meant().whyNoZoom();
   for (const Do id : {Do::zoom_in, Do::zoom_out}) {
     if (!why.isEmpty() && actions_[id]->shortcuts().contains(keys)) return statusBar()->showMessage(why);
   }
@@ -293,8 +303,10 @@ void MainWindow::set_view(View view) {
   attention_bar_->setVisible(view == View::attention && bars);
   if (document_) document_->follow_tile(view == View::tile);
   if (document_) document_->attention().follow(view == View::attention);
-  if (view == view_) return;
+  beside_canvas_->setView(view);
+  if (view == view_) return show_beside();
   view_ = view;
+  show_beside();
   changed();
   visited();
 }
@@ -307,7 +319,7 @@ void MainWindow::set_theme(ThemeSetting setting) {
 
 void MainWindow::set_motion(bool on) {
   actions_[Do::motion]->setChecked(on);
-  canvas_->setMotion(on);
+  for (Canvas* canvas : {canvas_, beside_canvas_}) canvas->setMotion(on);
   changed();
 }
 

@@ -54,10 +54,13 @@ void MainWindow::connect_files() {
   connect(scenario_panel_, &ScenarioPanel::edited, this, &MainWindow::show_draft);
   connect(&loader_, &Loader::started, this, [this](const QString& path) {
     // While a file opens, a change of the scenario before would take its place.
-    scenario_panel_->setEnabled(loader_.scenario().has_value());
-    if (!loader_.scenario()) scenario_panel_->show_not_run();
+    const bool opens = !loader_.scenario() && !loader_.compared();
+    scenario_panel_->setEnabled(!opens);
+    if (opens) scenario_panel_->show_not_run();
     show_draft();
-    load_bar_->start(loader_.scenario() ? tr("Running the changed scenario") : tr("Opening %1").arg(file_name(path)));
+    load_bar_->start(loader_.compared()   ? tr("Opening %1 to compare with").arg(file_name(path))
+                     : loader_.scenario() ? tr("Running the changed scenario")
+                                          : tr("Opening %1").arg(file_name(path)));
   });
   connect(&loader_, &Loader::progress, load_bar_, &BusyBar::progress);
   connect(load_bar_, &BusyBar::cancelled, this, [this] { loader_.cancel(); });
@@ -65,6 +68,9 @@ void MainWindow::connect_files() {
   connect(&loader_, &Loader::failed, this, &MainWindow::open_failed);
   connect(&loader_, &Loader::cancelled, this, [this](const QString& path) {
     load_bar_->stop();
+    if (loader_.compared()) {
+      return statusBar()->showMessage(tr("%1 was not opened to compare with: cancelled").arg(file_name(path)));
+    }
     gallery_timer_.start();
     end_opening();
     statusBar()->showMessage(loader_.scenario() ? tr("The changed scenario was not run: cancelled")
@@ -113,7 +119,7 @@ void MainWindow::open(const QString& path, const OpenWish& wish) {
 
 void MainWindow::load(const QString& path, const OpenWish& wish) {
   scenario_panel_->finish_editing();
-  const bool opening = loader_.loading() && !loader_.stopping() && !loader_.scenario();
+  const bool opening = loader_.loading() && !loader_.stopping() && !loader_.scenario() && !loader_.compared();
   if (opening && loader_.path() == path) return;  // a double click
   wish_ = wish;
   messages_->dismiss(QStringLiteral("open"));
@@ -195,6 +201,7 @@ void MainWindow::end_opening() {
 }
 
 void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& path) {
+  if (loader_.compared()) return compared_opened(run, path);
   load_bar_->stop();
   scenario_panel_->setEnabled(true);
   messages_->dismiss(QStringLiteral("session"));
@@ -205,9 +212,10 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   offered_.reset();
   const QString path_before = document_ ? document_->path() : QString();
   const std::string changes_before = scenario_panel_->changed_text();
-  // The run that a changed one takes the place of is the file's, unless it is compared with that.
-  if (loader_.scenario() && document_ && !document_->compared()) {
-    file_utilization_ = std::make_shared<const std::vector<float>>(run_->timeline()[Series::utilization]);
+  if (!loader_.scenario()) {
+    end_comparison();
+  } else if (!file_run_) {
+    file_run_ = run_;  // a changed run takes its place
   }
   const std::unique_ptr<Document> before = std::move(document_);  // destroyed at the end, when nothing refers to it
   run_ = run;
@@ -217,6 +225,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   const RunNumbers numbers = run_numbers(run->timeline());
   if (loader_.scenario()) {
     scenario_panel_->show_changed(numbers);
+    if (!scenario_panel_->shows_changed()) file_run_.reset();  // undone, or saved meanwhile
   } else {
     scenario_panel_->open(run->facts(), path, numbers);
   }
@@ -253,6 +262,7 @@ void MainWindow::show_errors(const std::shared_ptr<const AttentionErrors>& error
 }
 
 void MainWindow::open_failed(const QString& path, const QStringList& faults) {
+  if (loader_.compared()) return compare_failed(path, faults);
   // If the second try fails too, the faults are those of the first, whose order the person gave.
   if (wish_.candidate && wish_.either_order) {
     OpenWish other = wish_;
@@ -301,6 +311,7 @@ void MainWindow::apply(const OpenWish& wish) {
   // After the view, which asks for the flow of the selection when it is shown.
   if (wish.flow) document_->attention().restore(*wish.flow, wish.flow_tiles);
   if (wish.place) follow_note({tr("place").toStdString(), wish.place});
+  if (wish.compared && !wish.changes) compare_with(*wish.compared);
   if (!wish.changes) return;
   messages_->dismiss(changes_topic(document_->path()));
   restore_changes(*wish.changes);
@@ -355,6 +366,7 @@ OpenWish MainWindow::wish_of_now() const {
   wish.position = document_->cursor().position();
   wish.pinned = document_->pinned();
   if (!document_->attention().candidate().isEmpty()) wish.candidate = document_->attention().candidate();
+  if (compared_run_) wish.compared = compared_path_;
   if (view_ == View::attention) {
     wish.flow = document_->attention().request();
     wish.flow_tiles = document_->attention().tiles_before_end();
@@ -377,7 +389,7 @@ OpenWish MainWindow::wish_by_step() const {
 
 void MainWindow::close_document() {
   scenario_panel_->finish_editing();
-  if (loader_.scenario()) {  // of the document that is closed
+  if (loader_.scenario() || loader_.compared()) {  // of the document that is closed
     if (loader_.loading()) loader_.cancel();
     messages_->dismiss(QStringLiteral("open"));
   }
@@ -385,6 +397,7 @@ void MainWindow::close_document() {
   const QString path = document_ ? document_->path() : QString();
   const std::unique_ptr<Document> last = std::move(document_);
   run_.reset();
+  end_comparison();
   scenario_panel_->close();
   for (const char* of_run : {"trace", "write", "drop", "bundle", "candidate"})
     messages_->dismiss(QString::fromLatin1(of_run));
@@ -507,8 +520,10 @@ void MainWindow::ask_where_to_export() {
     picture.flow_instead = attention.flow_instead();
     picture.errors = attention.shared_errors();
     picture.errors_instead = attention.errors_instead();
-    picture.compared = document_->compared();
+    picture.compared = document_->compared_run();
+    picture.beside = beside_canvas_->isVisible();
     export_bar_->fill(picture);
+    if (picture.beside) picture.motion = false;
     picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();
     start_job(path, [run = run_, picture, path](const Job::Tell& tell) {
       write_picture(path, run, picture, [&tell](std::int64_t done, std::int64_t all) { return tell(0, done, all); });

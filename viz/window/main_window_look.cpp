@@ -92,9 +92,11 @@ void MainWindow::apply_theme() {
   apply_look(*theme_, font_scale_);
   setStyleSheet(style_sheet(*theme_, font_scale_));
   actions_.set_theme(*theme_);
-  canvas_->setTheme(*theme_);
-  canvas_->setFontScale(font_scale_);
-  scroll_->fit();
+  for (Canvas* canvas : {canvas_, beside_canvas_}) {
+    canvas->setTheme(*theme_);
+    canvas->setFontScale(font_scale_);
+  }
+  for (CanvasScroll* scroll : {scroll_, beside_scroll_}) scroll->fit();
   caption_->set_theme(*theme_, font_scale_);
   messages_->set_theme(*theme_);
   find_bar_->set_theme(*theme_, font_scale_);
@@ -136,7 +138,8 @@ void MainWindow::present(bool on) {
   menuBar()->setVisible(!on);
   statusBar()->setVisible(!on);
   caption_->setVisible(on);
-  canvas_->setSpotlight(on);
+  for (Canvas* canvas : {canvas_, beside_canvas_}) canvas->setSpotlight(on);
+  show_beside();
   setWindowState(on ? windowState() | Qt::WindowFullScreen : windowState() & ~Qt::WindowFullScreen);
   show_caption();
   center_->currentWidget()->setFocus();
@@ -185,6 +188,7 @@ void MainWindow::offer_to_restore() {
     wish.flow = place.flow;
     wish.flow_tiles = place.flow_tiles;
     if (!place.candidate.isEmpty()) wish.candidate = place.candidate;
+    if (!place.compared.isEmpty()) wish.compared = place.compared;
     wish.breakpoints = place.breakpoints;
     return wish;
   };
@@ -220,6 +224,7 @@ SessionPlace MainWindow::place_now() const {
     place.flow = wish.flow;
     place.flow_tiles = wish.flow_tiles;
     place.candidate = wish.candidate.value_or(QString());
+    place.compared = wish.compared.value_or(QString());
   }
   place.changes = unsaved_now();
   if (!document_ && !place.path.isEmpty()) return place;  // the offered state
@@ -271,6 +276,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
+  lay_out_boards();
   changed();
 }
 

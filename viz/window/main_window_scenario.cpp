@@ -19,6 +19,8 @@ namespace kvscope::viz {
 
 void MainWindow::run_changed(const std::string& scenario) {
   wish_ = wish_by_step();
+  wish_.compared.reset();  // it is open, unless it is being opened: then it is after the changed run
+  if (loader_.loading() && loader_.compared()) wish_.compared = loader_.path();
   messages_->dismiss(QStringLiteral("open"));
   loader_.open(document_->path(), scenario);
 }
@@ -119,8 +121,9 @@ void MainWindow::save_scenario(Scenario scenario, const QString& from, const QSt
   }
   statusBar()->showMessage(tr("written: %1").arg(QDir::toNativeSeparators(path)));
   if (!still_here) return;
-  if (scenario_panel_->shows_changed()) document_->set_compared(nullptr);
   scenario_panel_->saved();
+  file_run_.reset();
+  compare();
   if (path != from) load(path, wish_by_step());
 }
 

@@ -132,8 +132,10 @@ bool MainWindow::focusNextPrevChild(bool next) {
 }
 
 std::vector<QWidget*> MainWindow::areas() const {
-  std::vector<QWidget*> areas{transport_, find_bar_, export_bar_, tile_bar_, attention_bar_, center_->currentWidget(),
-                              messages_,  load_bar_, job_bar_};
+  QWidget* const page = center_->currentWidget();
+  std::vector<QWidget*> areas{
+      transport_,     find_bar_, export_bar_, tile_bar_, attention_bar_, compare_bar_, page == boards_ ? scroll_ : page,
+      beside_scroll_, messages_, load_bar_,   job_bar_};
   areas.insert(areas.end(), docks_.begin(), docks_.end());
   std::erase_if(areas, [](QWidget* area) {
     const auto* dock = qobject_cast<const QDockWidget*>(area);

@@ -33,6 +33,7 @@ struct OpenWish {
   std::optional<std::vector<Breakpoint>> breakpoints;  // nullopt: those of the previous document
   std::optional<std::string> changes;                  // a scenario, run in place of the file's when that is open
   std::optional<QString> candidate;                    // compared with the file, which is a golden bundle or a scenario
+  std::optional<QString> compared;                     // another run, shown beside it when that is open
   bool either_order = false;      // either of file and candidate may be the golden: both ways are tried
   std::optional<NoteLink> place;  // resolved against the run when it is open, after everything above
   std::optional<std::pair<QString, QStringList>> first_failure;  // the file and the faults of the first try

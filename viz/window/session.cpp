@@ -185,6 +185,7 @@ void Session::read() {
   place_.flow = read_flow(settings);
   place_.flow_tiles = read_count(settings, "place/flow_tiles");
   place_.candidate = value("place/candidate").toString();
+  place_.compared = value("place/compared").toString();
   const QStringList changes = value("place/changes").toStringList();
   for (qsizetype i = 0; i + 1 < changes.size(); i += 2) place_.changes.emplace_back(changes[i], changes[i + 1]);
   place_.breakpoints = parse_breakpoint_lines(value("place/breakpoints").toStringList());
@@ -212,6 +213,7 @@ void Session::keep(const SessionLook& look, const SessionPlace& place) {
   set("place/flow", place.flow ? QString::fromStdString(to_text(*place.flow)) : QString());
   set("place/flow_tiles", kept_count(place.flow_tiles));
   set("place/candidate", place.candidate);
+  set("place/compared", place.compared);
   QStringList changes;
   for (const auto& [path, scenario] : place.changes) changes << path << scenario;
   set("place/changes", changes);

@@ -46,6 +46,7 @@ struct SessionPlace {
   std::optional<FlowRequest> flow;            // of the attention view, without its step; nothing: another view
   std::optional<std::int64_t> flow_tiles;     // tiles of the flow that have been added; nothing: all
   QString candidate;                          // file that is compared with the golden; empty: none
+  QString compared;                           // file of the run that is shown beside; empty: none
   std::vector<Breakpoint> breakpoints;
   std::vector<std::pair<QString, QString>> changes;  // that are not saved: a scenario's file, and its changed text
   friend bool operator==(const SessionPlace&, const SessionPlace&) = default;

@@ -72,9 +72,9 @@ TEST_F(ScenarioTest, TheTimelineShowsTheUtilizationOfTheFilesRun) {
   for (const char* batch : {"3", "2"}) {
     set("$.scheduler.max_batch", batch);
     ASSERT_TRUE(ran());
-    ASSERT_NE(document().compared(), nullptr);
-    EXPECT_EQ(*document().compared(), of_file);
-    EXPECT_EQ(window->canvas().sceneNow().compared_utilization, document().compared());
+    ASSERT_NE(document().compared_run(), nullptr);
+    EXPECT_EQ(document().compared_run()->timeline()[Series::utilization], of_file);
+    EXPECT_EQ(*window->canvas().sceneNow().compared_utilization, of_file);
   }
   action(Do::undo).trigger();
   action(Do::undo).trigger();

@@ -46,6 +46,7 @@ SessionPlace some_place() {
   place.flow = parse_flow_request("seq 2 query 70 head 1 layer 1 tile 16");
   place.flow_tiles = 3;
   place.candidate = QStringLiteral("/a, b/mine;=ü.npz");
+  place.compared = QStringLiteral("/a, b/other;=ü.kvt");
   place.changes = {{QStringLiteral("/a, b/ü;=.json"), QStringLiteral("{\n \"a\": [1, \"\\n;,=ü\"]}\n")},
                    {QStringLiteral("/b.json"), QStringLiteral("{}")}};
   place.breakpoints = {parse_breakpoint("block_allocated block=7 seq!=2"),
