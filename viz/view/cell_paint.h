@@ -85,8 +85,8 @@ enum class JustNow : std::uint8_t { filled, emptied };  // allocated, copied or 
 // filled: a small corner in the accent color at the top right; emptied: a hollow ring there.
 void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const Theme& theme);
 
-// The frame of an object that the compared run stores differently. It is inside the cell and has the color of text, with
-// a line in the card's color inside it: it is visible on every look, without a hue.
+// The frame of an object that the compared run stores differently. It is inside the cell and has the color of text, and
+// inside it a line in the card's color: it is visible on every look, without a hue.
 void paint_difference(QPainter& painter, const QRectF& cell, const Theme& theme);
 
 // The legend under a panel: small cells and their names. It has all `kinds`, or dots for those without room; before
