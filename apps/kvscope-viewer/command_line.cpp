@@ -172,7 +172,7 @@ void add_options(CLI::App& app, Words& words) {
   add_argument_help(app);
   add_examples(app,
                {"kvscope-viewer apps/scenarios/first_light.json", "kvscope-viewer golden.npz --candidate mine.npz",
-                "kvscope-viewer apps/scenarios/preemption.json --compare mine.json",
+                "kvscope-viewer apps/scenarios/preemption.json --compare apps/examples/preemption_two.json",
                 "kvscope-viewer apps/examples/reverse.ptx --block 64 --arg 'f32[64]' --arg 'f32[64]'",
                 "kvscope-viewer --render pool.png --scenario apps/scenarios/first_light.json --view pool --step 6"});
 }
