@@ -93,7 +93,7 @@ QString counter_text(const Scene& scene, std::int64_t index) {
 
 QString HeaderPanel::name_of_run(const Scene& scene) {
   const QString name = QString::fromStdString(scene.facts().name);
-  return scene.of_compared ? tr("%1 (compared)").arg(name) : name;
+  return scene.of_compared ? tr("Compared: %1").arg(name) : name;
 }
 
 QString HeaderPanel::place_words(const Scene& scene) {

@@ -14,7 +14,7 @@ CompareBar::CompareBar(const Actions& actions, QWidget* parent)
   setAccessibleName(tr("The compared run"));
   auto* row = new FlowRow(this);
   row->setContentsMargins(8, 4, 8, 4);
-  name_->setAccessibleName(tr("At the right"));
+  name_->setAccessibleName(tr("Compared with"));
   row->addWidget(name_);
   differences_->setAccessibleName(tr("Differences"));
   row->addWidget(differences_);
@@ -42,7 +42,7 @@ void CompareBar::set_document(Document* document) {
 }
 
 void CompareBar::set_name(const QString& name, const QString& path) {
-  name_->setText(tr("At the right: %1").arg(name));
+  name_->setText(tr("Compared with %1").arg(name));
   name_->setToolTip(path);
 }
 

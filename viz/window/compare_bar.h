@@ -1,4 +1,4 @@
-// The line above two runs side by side: which run is at the right, how much the two caches differ at this step, and the
+// The line above two runs side by side: which run is the second one, how much the two caches differ at this step, and the
 // way to the next difference.
 #pragma once
 

@@ -144,6 +144,7 @@ void MainWindow::build_center() {
   boards_->setFocusProxy(scroll_);
   boards_->addWidget(scroll_);
   boards_->addWidget(beside_scroll_);
+  for (const int board : {0, 1}) boards_->setStretchFactor(board, 1);
   beside_scroll_->hide();
   center_->addWidget(boards_);
   center_->setMinimumHeight(kLowestPicture);  // otherwise that of its highest page, also of one that is not shown

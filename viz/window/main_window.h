@@ -185,6 +185,7 @@ class MainWindow final : public QMainWindow {
   void compare();      // with the run that was opened for it, else with the file's
   void show_beside();  // to be called when there may be something else beside the picture
   void lay_out_boards();
+  void halve_boards();
   [[nodiscard]] Canvas& canvas_meant() const;  // of two: the one under the pointer, else the one with the focus
 
   // main_window_look.cpp

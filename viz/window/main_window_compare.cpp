@@ -17,6 +17,8 @@
 namespace kvscope::viz {
 namespace {
 
+constexpr int kLargestHalf = 1 << 16;  // [px]
+
 // A tile and a flow are those of one run: with two, the overview is shown.
 View with_two(View view) {
   return view == View::tile || view == View::attention ? View::overview : view;
@@ -109,16 +111,25 @@ void MainWindow::show_beside() {
   const bool shown = possible && document_->beside() && with_two(view_) == view_;
   Document* const document = shown ? document_.get() : nullptr;
   if (beside_canvas_->document() != document) beside_canvas_->setDocument(document);
+  const bool appears = shown && beside_scroll_->isHidden();
   beside_scroll_->setVisible(shown);
   compare_bar_->set_document(document_.get());
   compare_bar_->setVisible(shown && !presentation_->on());
   lay_out_boards();
+  if (appears) halve_boards();
 }
 
 // One above the other where the two do not fit beside each other.
 void MainWindow::lay_out_boards() {
   const bool fit = boards_->width() >= 2 * kSmallestBoard.width() + boards_->handleWidth();
-  boards_->setOrientation(fit ? Qt::Horizontal : Qt::Vertical);
+  const Qt::Orientation orientation = fit ? Qt::Horizontal : Qt::Vertical;
+  if (boards_->orientation() == orientation) return;
+  boards_->setOrientation(orientation);
+  halve_boards();
+}
+
+void MainWindow::halve_boards() {
+  boards_->setSizes({kLargestHalf, kLargestHalf});  // as much as there is, in equal parts
 }
 
 Canvas& MainWindow::canvas_meant() const {
