@@ -73,6 +73,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   connect_actions();
   connect_ways();
   connect_files();
+  connect_writing();
   connect_compare();
   connect(&asker_, &Asker::staged, this, [this](const std::shared_ptr<const Tile>& tile) {
     if (document_ && !document_->recorded_tile()) document_->show_tile(tile);

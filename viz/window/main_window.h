@@ -159,6 +159,9 @@ class MainWindow final : public QMainWindow {
   void ask_for_file();
   void ask_for_candidate();
   void open_pair(const QStringList& files);
+
+  // main_window_writing.cpp
+  void connect_writing();
   void ask_where_to_save();
   void ask_where_to_export();
   void start_job(const QString& target, Job::Work work);
