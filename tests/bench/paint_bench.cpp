@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,7 @@ std::vector<trace::Event> events_of(std::int64_t blocks) {
 struct Painted {
   std::shared_ptr<const Run> run;
   std::unique_ptr<Cursor> cursor;
+  std::optional<State> compared;
   Scene scene;
   std::unique_ptr<Panel> panel;
   QRectF body, footer;
@@ -95,14 +97,18 @@ struct Painted {
     image.fill(scene.theme->surface);
   }
 
+  // Compared with the empty pool: all blocks in use differ.
+  void compare() { scene.compared = &compared.emplace(empty_state(run->facts())); }
+
   void hover(const Selection& selection) {
     scene.hovered = selection;
     scene.hovered_lit = resolve(scene.state(), scene.facts(), selection);
   }
 };
 
-void paint_base(benchmark::State& state, View view, PanelId id, double zoom) {
+void paint_base(benchmark::State& state, View view, PanelId id, double zoom, bool compare = false) {
   Painted painted(state.range(0), view, id, zoom);
+  if (compare) painted.compare();
   for (auto _ : state) {
     QPainter painter(&painted.image);
     painted.panel->paint_base(painter, painted.body, painted.scene);
@@ -233,6 +239,15 @@ void PaintPoolCellsOf24(benchmark::State& state) {
 void PaintPoolCellsOf48(benchmark::State& state) {
   paint_base(state, View::pool, PanelId::pool, 48);
 }
+void PaintPoolDifferencesOf6(benchmark::State& state) {
+  paint_base(state, View::pool, PanelId::pool, 6, true);
+}
+void PaintPoolDifferencesOf24(benchmark::State& state) {
+  paint_base(state, View::pool, PanelId::pool, 24, true);
+}
+void PaintSequencesDifferences(benchmark::State& state) {
+  paint_base(state, View::sequences, PanelId::sequences, 0, true);
+}
 void PaintTable(benchmark::State& state) {
   paint_base(state, View::pool, PanelId::table, 0);
 }
@@ -292,6 +307,9 @@ BENCHMARK(PaintFooterOfTimeline)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::
 BENCHMARK(PaintPoolCellsOf6)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolCellsOf24)->Arg(1'000)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolCellsOf48)->Arg(1'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintPoolDifferencesOf6)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintPoolDifferencesOf24)->Arg(1'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintSequencesDifferences)->Arg(1'000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintTable)->Arg(10'000)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolHover)->Arg(10'000)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolHoverCellsOf6)->Arg(100'000)->Unit(benchmark::kMillisecond);

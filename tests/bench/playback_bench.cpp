@@ -21,6 +21,7 @@
 #include "core/trace/trace_writer.h"
 #include "tests/viz/playback/memory_source.h"
 #include "viz/playback/cursor.h"
+#include "viz/playback/run_difference.h"
 
 namespace kvscope::viz {
 namespace {
@@ -249,6 +250,27 @@ void PlaybackRunTo(benchmark::State& state) {
     benchmark::DoNotOptimize(cursor.run_to(never));
   });
 }
+// The search for the next step in which two runs differ, through the whole run: there is none.
+void PlaybackNextDifference(benchmark::State& state) {
+  const std::shared_ptr<const Run> run = million_run();
+  const std::unique_ptr<const Run> other = Run::open(memory_source(), "bench");
+  for (auto _ : state) {
+    for (std::int64_t row = 0; row < run->facts().rows; ++row) {
+      if (step_differs(*run, row, *other)) state.SkipWithError("equal runs differ");
+    }
+  }
+  count_events(state);
+}
+BENCHMARK(PlaybackNextDifference)->Unit(benchmark::kMillisecond);
+
+// How many of a million blocks differ: counted at each step while two runs are side by side.
+void PlaybackDifferenceBig(benchmark::State& state) {
+  const std::shared_ptr<const Run> run = big_run();
+  const State half = run->state_at(Position{run->facts().events / 2}),
+              end = run->state_at(Position{run->facts().events});
+  for (auto _ : state) benchmark::DoNotOptimize(difference(half, end));
+}
+BENCHMARK(PlaybackDifferenceBig)->Unit(benchmark::kMillisecond);
 BENCHMARK(PlaybackRunTo)->Unit(benchmark::kMillisecond)->UseManualTime();
 
 }  // namespace

@@ -102,6 +102,7 @@ def painting(rows):
         check("the same for a million blocks", [board("1000000")], 8),
         check("pool of 100,000 blocks, zoomed to cells of 6 px", ["PaintPoolCellsOf6/100000"], 4),
         check("the same, zoomed to cells of 24 px", ["PaintPoolCellsOf24/100000"], 4),
+        check("the same beside another run, cells of 6 px, three quarters of them framed", ["PaintPoolDifferencesOf6/100000"], 8),
         check(f"a sequence highlighted under the pointer, the slowest ({hover})", [hover], 4),
         check("one picture of a motion over 100,000 blocks, 400 of them moving", ["PaintMotion/100000"], 16),
         check("one picture of a motion in the tile view", ["PaintMotionOfTile"], 16),
@@ -337,6 +338,10 @@ def main():
          max(worst("PlaybackStepBig"), worst("PlaybackStepBackBig")) < 50),
         ("run to a breakpoint through a million events", f"{milliseconds(lookup(rows, 'PlaybackRunTo')):.0f} ms", "under 100 ms",
          milliseconds(lookup(rows, "PlaybackRunTo")) < 100),
+        ("search for a difference of two runs of a million events", f"{milliseconds(lookup(rows, 'PlaybackNextDifference')):.0f} ms",
+         "under 100 ms", milliseconds(lookup(rows, "PlaybackNextDifference")) < 100),
+        ("differences of two caches of a million blocks, counted", f"{milliseconds(lookup(rows, 'PlaybackDifferenceBig')):.1f} ms",
+         "under 8 ms", milliseconds(lookup(rows, "PlaybackDifferenceBig")) < 8),
         *painting(rows),
         *virtual_gpu(rows),
         *((what + ", against memcpy", f"{plain / took:.2f}", f"at least {least}", plain / took >= least)

@@ -61,6 +61,7 @@ class CellPainter::Impl {
   virtual void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) = 0;
   virtual void badge(QPointF at, std::int64_t count, double px) = 0;
   virtual void just_now(const QRectF& cell, JustNow what) = 0;
+  virtual void difference(QPointF at) = 0;
   virtual void finish() = 0;
 
  protected:
@@ -130,6 +131,7 @@ class Lines final : public CellPainter::Impl {
   }
   void badge(QPointF at, std::int64_t count, double px) override { paint_badge(painter_, at, count, px); }
   void just_now(const QRectF& cell, JustNow what) override { paint_just_now(painter_, cell, what, theme_); }
+  void difference(QPointF at) override { paint_difference(painter_, QRectF(at, size_), theme_); }
   void finish() override { painter_.restore(); }
 
  private:
@@ -155,6 +157,7 @@ class Pixels final : public CellPainter::Impl {
     const QSize device(std::max(1, static_cast<int>(std::floor(size.width() * scale_ + 1e-6))),
                        std::max(1, static_cast<int>(std::floor(size.height() * scale_ + 1e-6))));
     sheet_ = Prepared::of_this_thread().cells(theme_, device, scale_);
+    frame_.reset();
   }
 
   void cell(QPointF at, Look look, double filled) override {
@@ -206,16 +209,12 @@ class Pixels final : public CellPainter::Impl {
 
   void badge(QPointF at, std::int64_t count, double px) override {
     const std::shared_ptr<const QImage> picture = Prepared::of_this_thread().badge(count, px, scale_);
-    const QPoint corner = device(at) - QPoint(picture->width(), picture->height());
-    for (int y = std::max(0, -corner.y()); y < std::min(picture->height(), height_ - corner.y()); ++y) {
-      const auto* from = reinterpret_cast<const QRgb*>(picture->constScanLine(y));
-      QRgb* const to = line(corner.y() + y) + corner.x();
-      for (int x = std::max(0, -corner.x()); x < std::min(picture->width(), width_ - corner.x()); ++x) {
-        const int rest = 255 - qAlpha(from[x]);
-        to[x] = qRgb(qRed(from[x]) + qRed(to[x]) * rest / 255, qGreen(from[x]) + qGreen(to[x]) * rest / 255,
-                     qBlue(from[x]) + qBlue(to[x]) * rest / 255);
-      }
-    }
+    blend(*picture, device(at) - QPoint(picture->width(), picture->height()));
+  }
+
+  void difference(QPointF at) override {
+    if (!frame_) frame_ = Prepared::of_this_thread().frame(theme_, sheet_->device(), scale_);
+    blend(*frame_, device(at));
   }
 
   void just_now(const QRectF& cell, JustNow what) override {
@@ -263,6 +262,20 @@ class Pixels final : public CellPainter::Impl {
     }
   }
 
+  // Over what is there; `picture` is premultiplied.
+  void blend(const QImage& picture, QPoint corner) {
+    for (int y = std::max(0, -corner.y()); y < std::min(picture.height(), height_ - corner.y()); ++y) {
+      const auto* from = reinterpret_cast<const QRgb*>(picture.constScanLine(y));
+      QRgb* const to = line(corner.y() + y) + corner.x();
+      for (int x = std::max(0, -corner.x()); x < std::min(picture.width(), width_ - corner.x()); ++x) {
+        const int rest = 255 - qAlpha(from[x]);
+        if (rest == 255) continue;
+        to[x] = qRgb(qRed(from[x]) + qRed(to[x]) * rest / 255, qGreen(from[x]) + qGreen(to[x]) * rest / 255,
+                     qBlue(from[x]) + qBlue(to[x]) * rest / 255);
+      }
+    }
+  }
+
   void fill(int left, int right, int top, int bottom, QRgb color) {
     left = std::max(left, 0), right = std::min(right, width_);
     for (int y = std::max(top, 0); y < std::min(bottom, height_) && left < right; ++y) {
@@ -299,6 +312,7 @@ class Pixels final : public CellPainter::Impl {
   int width_ = 0, height_ = 0;
   std::vector<QRgb> pixels_;
   std::shared_ptr<CellSheet> sheet_;
+  std::shared_ptr<const QImage> frame_;  // of that cell size; null: not painted yet
   std::shared_ptr<GlyphSheet> glyphs_;
 };
 
@@ -336,6 +350,10 @@ void CellPainter::badge(QPointF at, std::int64_t count, double px) {
 }
 void CellPainter::just_now(const QRectF& cell, JustNow what) {
   impl_->just_now(cell, what);
+}
+
+void CellPainter::difference(QPointF at) {
+  impl_->difference(at);
 }
 
 void CellPainter::finish() {

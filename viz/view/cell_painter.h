@@ -45,6 +45,7 @@ class CellPainter {
   void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled);
   void badge(QPointF at, std::int64_t count, double px);  // as paint_badge
   void just_now(const QRectF& cell, JustNow what);        // as paint_just_now
+  void difference(QPointF at);                            // as paint_difference, on the cell at that corner
 
   void finish();
 

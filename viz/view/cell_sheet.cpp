@@ -80,6 +80,17 @@ std::shared_ptr<const QImage> Prepared::badge(std::int64_t count, double px, dou
   });
 }
 
+std::shared_ptr<const QImage> Prepared::frame(const Theme& theme, QSize device, double scale) {
+  return frames_.get({&theme, device.width(), device.height(), scale}, [&] {
+    QImage image(device, QImage::Format_ARGB32_Premultiplied);
+    image.fill(Qt::transparent);
+    QPainter painter(&image);
+    painter.scale(scale, scale);
+    paint_difference(painter, QRectF(QPointF(0, 0), QSizeF(device) / scale), theme);
+    return image;
+  });
+}
+
 std::shared_ptr<const InksOfLooks> Prepared::inks(const Theme& theme) {
   return inks_.get(&theme, [&] {
     InksOfLooks inks;

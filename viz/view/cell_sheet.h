@@ -1,5 +1,5 @@
-// Caches of painted images: cells of one size in every look, the glyphs of a font, badges. Each thread has separate
-// caches, because pictures are exported on another thread while the window paints.
+// Caches of painted images: cells of one size in every look, the glyphs of a font, badges, frames. Each thread has
+// separate caches, because pictures are exported on another thread while the window paints.
 //
 //   Prepared& prepared = Prepared::of_this_thread();
 //   prepared.cells(theme, {42, 42}, 2)->full(look)     // 42 x 42 device pixels
@@ -102,6 +102,8 @@ class Prepared {
   std::shared_ptr<CellSheet> cells(const Theme& theme, QSize device, double scale);
   std::shared_ptr<GlyphSheet> glyphs(const QFont& font, double scale);
   std::shared_ptr<const QImage> badge(std::int64_t count, double px, double scale);
+  // Of paint_difference, transparent inside. `device`: size in device pixels.
+  std::shared_ptr<const QImage> frame(const Theme& theme, QSize device, double scale);
   std::shared_ptr<const InksOfLooks> inks(const Theme& theme);
 
   std::vector<QRgb> pixels;  // used by one painter at a time; reusing memory is faster than allocating a megabyte
@@ -110,6 +112,7 @@ class Prepared {
   Kept<std::tuple<const Theme*, int, int, double>, CellSheet, 12> cells_;
   Kept<std::tuple<QString, int, int, double>, GlyphSheet, 24> glyphs_;  // family, px, weight, scale
   Kept<std::tuple<std::int64_t, double, double>, QImage, 200> badges_;  // count, px, scale
+  Kept<std::tuple<const Theme*, int, int, double>, QImage, 12> frames_;
   Kept<const Theme*, InksOfLooks, 8> inks_;
 };
 

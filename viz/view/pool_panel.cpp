@@ -231,14 +231,10 @@ void PoolPanel::paint_cells(QPainter& painter, const PoolLayout& layout, const S
   };
   mark(marked.filled, JustNow::filled);
   mark(marked.emptied, JustNow::emptied);
-  cells.finish();
   if (scene.compared == nullptr) return;
-  painter.save();
-  painter.setClipRect(layout.grid.area, Qt::IntersectClip);
   for_each_cell(layout, scene, [&](std::int64_t number, const QRectF& rect, const BlockState&, Look) {
-    if (scene.differs(BlockIdx{number})) paint_difference(painter, rect, theme);
+    if (scene.differs(BlockIdx{number})) cells.difference(rect.topLeft());
   });
-  painter.restore();
 }
 
 void PoolPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {

@@ -264,16 +264,12 @@ void paint_table_cells(QPainter& painter, const Standing& now, const Scene& scen
       if (is_new) cells.just_now(rect, JustNow::filled);
     }
   }
-  cells.finish();
   if (scene.compared == nullptr) return;
-  painter.save();
-  painter.setClipRect(layout.grid.area, Qt::IntersectClip);
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
     for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
-      if (scene.differs(now.seq(row), PageIdx{page})) paint_difference(painter, layout.grid.rect({page, row}), theme);
+      if (scene.differs(now.seq(row), PageIdx{page})) cells.difference(layout.grid.rect({page, row}).topLeft());
     }
   }
-  painter.restore();
 }
 
 void TablePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
