@@ -280,7 +280,7 @@ void choose_view(const Words& words, RenderRequest& request, std::vector<Fault>&
 }
 
 void check_compared(const Words& words, std::optional<viz::View> view, std::vector<Fault>& faults) {
-  if (!words.compare || !view || (*view != viz::View::tile && *view != viz::View::attention)) return;
+  if (!words.compare || !view || viz::shows_run(*view)) return;
   faults.push_back({"--compare", fmt::format("view '{}' shows one run: choose another view, such as --view pool",
                                              viz::name(*view))});
 }

@@ -53,6 +53,10 @@ namespace kvscope::viz {
 enum class View : std::uint8_t { overview, sequences, pool, timeline, tile, attention };
 inline constexpr std::array kViews{View::overview, View::sequences, View::pool,
                                    View::timeline, View::tile,      View::attention};
+// Whether the view shows a run as a whole: a second one can be beside it. A tile and a flow are those of one run.
+[[nodiscard]] constexpr bool shows_run(View view) {
+  return view != View::tile && view != View::attention;
+}
 [[nodiscard]] std::string_view name(View view);  // the value that the option --view takes
 [[nodiscard]] std::optional<View> find_view(std::string_view name);
 

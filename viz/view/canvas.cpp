@@ -110,7 +110,7 @@ Scene Canvas::sceneNow() const {
   const Cursor *shown = &document_->cursor(), *other = document_->compared();
   if (side_ == Side::compared) std::swap(shown, other);
   scene.cursor = shown;
-  if (document_->marks_differences()) scene.compared = &other->state();
+  if (shows_run(view_) && document_->marks_differences()) scene.compared = &other->state();
   if (side_ == Side::compared) {
     scene.of_compared = true;
     scene.pinned_lit = document_->compared_pinned_lit();

@@ -19,9 +19,9 @@ namespace {
 
 constexpr int kLargestHalf = 1 << 16;  // [px]
 
-// A tile and a flow are those of one run: with two, the overview is shown.
+// The view in which a second run is shown.
 View with_two(View view) {
-  return view == View::tile || view == View::attention ? View::overview : view;
+  return shows_run(view) ? view : View::overview;
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ void MainWindow::show_beside() {
                                         : tr("no file is open"));
   }
   actions_[Do::beside]->setChecked(possible && document_->beside());
-  const bool shown = possible && document_->beside() && with_two(view_) == view_;
+  const bool shown = possible && document_->beside() && shows_run(view_);
   Document* const document = shown ? document_.get() : nullptr;
   if (beside_canvas_->document() != document) beside_canvas_->setDocument(document);
   const bool appears = shown && beside_scroll_->isHidden();
