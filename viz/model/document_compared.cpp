@@ -32,19 +32,8 @@ void Document::show_beside(bool beside) {
   Q_EMIT compared_changed();
 }
 
-// A compared trace that cannot be read any more is not compared.
 void Document::follow_compared() {
-  if (!beside_) return;
-  try {
-    compared_->seek(counterpart(cursor_, compared_->run()));
-  } catch (const std::exception& error) {
-    const QStringList faults = lines_of(error);
-    compared_.reset();
-    compared_run_.reset();
-    beside_ = false;
-    Q_EMIT compared_changed();
-    Q_EMIT failed(faults);
-  }
+  if (beside_) compared_->seek(counterpart(cursor_, compared_->run()));
 }
 
 void Document::relight_compared() {

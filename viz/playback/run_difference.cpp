@@ -5,6 +5,8 @@
 #include <tuple>
 #include <variant>
 
+#include "viz/playback/event_tape.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -19,7 +21,7 @@ std::int64_t same_row(const Run& run, std::int64_t row, const Run& other) {
 constexpr std::string_view kTime = "time_us";
 
 // Equal in kind and in every number but times.
-bool same_event(const trace::Event& a, const trace::Event& b) {
+bool are_equal_but_for_time(const trace::Event& a, const trace::Event& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
       [&b]<class E>(const E& left) {
@@ -62,8 +64,12 @@ bool step_differs(const Run& run, std::int64_t row, const Run& other) {
   const trace::StepSpan& span = run.span(row);
   const std::int64_t same = same_row(run, row, other);
   if (same < 0 || span.events != other.span(same).events) return true;
-  if (span.events == 0) return false;
-  return !std::ranges::equal(*run.events_of_row(row), *other.events_of_row(same), same_event);
+  // Not events_of_row(): it looks through the rows that it keeps, which are many after a search through small rows.
+  EventTape::Reader left(run.tape(), span.first_event), right(other.tape(), other.span(same).first_event);
+  while (left.position() < span.end_event()) {
+    if (!are_equal_but_for_time(left.next(), right.next())) return true;
+  }
+  return false;
 }
 
 bool are_comparable(const Facts& a, const Facts& b) {

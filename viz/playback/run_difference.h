@@ -20,7 +20,7 @@ namespace kvscope::viz {
 [[nodiscard]] Position counterpart(const Cursor& cursor, const Run& other);
 
 // Whether the events of a row of `run` and those of the same step of `other` differ, or `other` lacks the step.
-// IndexError: the row. InputError: a trace cannot be read any more.
+// IndexError: the row.
 [[nodiscard]] bool step_differs(const Run& run, std::int64_t row, const Run& other);
 
 // Whether blocks and pages of the two runs mean the same: both traces have blocks, of the same number of tokens.

@@ -97,7 +97,7 @@ QString name_alone(std::int64_t number, const Scene& scene) {
 
 QString name_of(std::int64_t number, const Scene& scene) {
   const QString name = name_alone(number, scene);
-  return scene.differs(BlockIdx{number}) ? tr("%1; differs in the compared run").arg(name) : name;
+  return scene.differs(BlockIdx{number}) ? tr("%1; differs in the other run").arg(name) : name;
 }
 
 class PoolPanel final : public Panel {
@@ -149,9 +149,9 @@ QString PoolPanel::subtitle(const Scene& scene) const {
   const QString counts = tr("%1 of %2 blocks used, %3 cached, %4 free")
                              .arg(number_text(state.used_blocks), number_text(facts.blocks),
                                   number_text(state.cached_blocks), number_text(state.free_blocks()));
-  return counts + kBetweenParts +
-         (scene.compared != nullptr ? tr("framed where they differ")
-                                    : tr("owner color") + kBetweenParts + tr("reference count"));
+  // First, because a narrow card drops the last parts.
+  if (scene.compared != nullptr) return tr("framed where they differ") + kBetweenParts + counts;
+  return counts + kBetweenParts + tr("owner color") + kBetweenParts + tr("reference count");
 }
 
 QString PoolPanel::summary(const Scene& scene) const {

@@ -226,7 +226,7 @@ std::vector<PanelCell> SequencesPanel::cells(const QRectF& body, const Scene& sc
                                  .arg(filled)
                                  .arg(at.extent.page_size);
         add(at.page_box(r, page), of_page(row.seq, PageIdx{page}),
-            scene.differs(row.seq, PageIdx{page}) ? tr("%1; differs in the compared run").arg(name) : name);
+            scene.differs(row.seq, PageIdx{page}) ? tr("%1; differs in the other run").arg(name) : name);
         continue;
       }
       for (std::int64_t slot = 0; slot < filled; ++slot) {

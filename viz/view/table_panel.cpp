@@ -106,7 +106,7 @@ QString name_alone(const Scene& scene, SeqIdx seq, std::int64_t page) {
 
 QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
   const QString name = name_alone(scene, seq, page);
-  return scene.differs(seq, PageIdx{page}) ? table_tr("%1; differs in the compared run").arg(name) : name;
+  return scene.differs(seq, PageIdx{page}) ? table_tr("%1; differs in the other run").arg(name) : name;
 }
 
 class TablePanel final : public Panel {
@@ -139,7 +139,7 @@ QString TablePanel::subtitle(const Scene& scene) const {
   if (scene.facts().cache == CacheKind::continuous) {
     return table_tr("sequence → its one block: a continuous cache has a single column");
   }
-  if (scene.compared != nullptr) return table_tr("sequence, page → block · framed where they differ");
+  if (scene.compared != nullptr) return table_tr("framed where they differ · sequence, page → block");
   const KernelTable table = table_of(scene);
   if (is_padded(scene.facts()) && !table.rows.empty()) {
     return table_tr("sequence, page → block · %1 columns; unused ones hold the null page, %2")
