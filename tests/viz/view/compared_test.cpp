@@ -216,7 +216,7 @@ TEST_F(ComparedCanvas, IsNamedForScreenReadersAndInItsHeader) {
   EXPECT_EQ(canvas.accessibleName(), QStringLiteral("Picture of the run"));
   const Panel& header = *other.panels()[static_cast<std::size_t>(PanelId::header)];
   EXPECT_THAT(header.summary(other.sceneNow()).toStdString(),
-              testing::StartsWith("Preemption (compared): step 12 of 68"));
+              testing::StartsWith("Compared: Preemption: step 12 of 68"));
   EXPECT_THAT(header.summary(canvas.sceneNow()).toStdString(), testing::StartsWith("Preemption: step 12 of 46"));
 }
 
