@@ -1,4 +1,4 @@
-// The line above two runs side by side: which run is at the right, how much the two caches differ at this step, and the
+// The line above two runs side by side: which run is the compared one, how much the two caches differ at this step, and the
 // way to the next difference.
 #pragma once
 
@@ -23,7 +23,7 @@ class CompareBar final : public QWidget {
   void show_differences();
 
   QPointer<Document> document_;
-  QLabel *name_ = nullptr, *differences_ = nullptr;
+  QLabel *name_ = nullptr, *differences_ = nullptr, *numbers_ = nullptr;
 };
 
 }  // namespace kvscope::viz

@@ -315,7 +315,11 @@ void MainWindow::apply(const OpenWish& wish) {
   if (!wish.changes) return;
   messages_->dismiss(changes_topic(document_->path()));
   restore_changes(*wish.changes);
-  if (!loader_.loading()) return;
+  if (!loader_.loading()) {
+    if (wish.compared) compare_with(*wish.compared);
+    return;
+  }
+  wish_.compared = wish.compared;
   if (!wish.position) return;
   wish_ = wish;  // the place is one of the changed run, which comes next
   wish_.changes.reset();
@@ -522,6 +526,7 @@ void MainWindow::ask_where_to_export() {
     picture.errors_instead = attention.errors_instead();
     picture.compared = document_->compared_run();
     picture.beside = beside_canvas_->isVisible();
+    if (picture.beside) picture.beside_viewport = beside_canvas_->sceneNow().viewport;
     export_bar_->fill(picture);
     if (picture.beside) picture.motion = false;
     picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();
