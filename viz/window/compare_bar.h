@@ -1,5 +1,5 @@
-// The line above two runs side by side: which run is the compared one, how much the two caches differ at this step, and the
-// way to the next difference.
+// The line above two runs side by side: which run is the compared one, how much the two caches differ at this step, and
+// the way to the next difference.
 #pragma once
 
 #include <QtCore/QPointer>
