@@ -266,6 +266,26 @@ OWN_WORDS = [
      ["nowhere.npz: cannot be read: No such file or directory"]),
     ("a candidate without a golden", "--candidate b.npz",
      ["command line: --candidate: needs a golden to be compared with: add its FILE"]),
+    ("a run to compare with beside one tile", "--render a.png --scenario good.json --compare good.kvt --view tile",
+     ["command line: --compare: view 'tile' shows one run: choose another view, such as --view pool"]),
+    ("a run to compare with beside one flow", "--render a.png --scenario good.json --compare good.kvt --view attention",
+     ["command line: --compare: view 'attention' shows one run: choose another view, such as --view pool"]),
+    ("a run to compare with in a window of one tile", "good.json --compare good.kvt --view tile",
+     ["command line: --compare: view 'tile' shows one run: choose another view, such as --view pool"]),
+    ("motions of two runs", "--render a.gif --scenario good.json --compare good.kvt --step 0 --to 1 --motion",
+     ["command line: --motion: a motion is that of one run, and --compare shows two: leave one of the options out"]),
+    ("the middle of a motion of two runs", "--render a.png --scenario good.json --compare good.kvt --between 0.5",
+     ["command line: --between: a motion is that of one run, and --compare shows two: leave one of the options out"]),
+    ("a run to compare with without another", "--compare good.kvt",
+     ["command line: --compare: needs a run to compare: add its FILE"]),
+    ("a run to compare with that is missing", "--render a.png --scenario good.json --compare nowhere.json",
+     ["nowhere.json: cannot be read: No such file or directory"]),
+    ("a run to compare with that is a kernel", "--render a.png --scenario good.json --compare scale.ptx",
+     ["scale.ptx: is not a scenario (JSON). It is a compiled kernel: run it with `kvscope ptx run scale.ptx`"]),
+    ("a run to compare with for a kernel", "scale.ptx --arg 'f32[4]' --arg 2 --compare good.kvt",
+     ["command line: --compare: a kernel does not use it: leave it out"]),
+    ("a run to compare with of no name", "--render a.png --scenario good.json --compare ''",
+     ["command line: --compare: the value is empty: write one, or leave it out: see 'kvscope-viewer --help'"]),
     ("theme of no meaning", "--render a.png --scenario good.json --theme blue",
      ["command line: --theme: 'blue' is not a valid value: choose one of dark, light, high-contrast: see 'kvscope-viewer --help'"]),
     ("unknown option", "--rendr a.png --scenario good.json",
@@ -444,15 +464,16 @@ class OwnWords(Faults):
             with open(self.path(source), "rb") as file:
                 self.assertEqual(file.read(), before)
         os.symlink("golden.npz", self.path("a.png"))
-        self.assertEqual(self.faults("good.json --render a.png --candidate golden.npz"),
-                         ["command line: --render: 'a.png' is also given as --candidate, and would be replaced: pass another file"])
+        for option in ("--candidate", "--compare"):
+            self.assertEqual(self.faults(f"good.json --render a.png {option} golden.npz"),
+                             [f"command line: --render: 'a.png' is also given as {option}, and would be replaced: pass another file"])
 
     def test_the_result_of_a_lab_opens_at_its_own_place(self):
         """The options were dropped."""
         write_json(self.path("result.json"), {"kvscope_grade": 1, "lab": "02_rows"})
-        self.assertEqual(self.faults("result.json --step 1 --view pool --candidate b.npz"),
+        self.assertEqual(self.faults("result.json --step 1 --view pool --candidate b.npz --compare good.kvt"),
                          [f"command line: {option}: 'result.json' is the result of a lab's check, which opens at its first failed "
-                          "test: leave it out" for option in ("--step", "--view", "--candidate")])
+                          "test: leave it out" for option in ("--step", "--view", "--candidate", "--compare")])
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_a_folder_that_may_not_be_written_to(self):
@@ -463,7 +484,7 @@ class OwnWords(Faults):
 
     def test_options_of_a_window_are_taken(self):
         for line in ("--theme light", "--theme high-contrast --font-scale 0.7", "--view tile", "good.json --view pool --step 1 --theme dark",
-                     "good.json --candidate b.npz --font-scale 2.5", ""):
+                     "good.json --candidate b.npz --font-scale 2.5", "good.json --compare good.kvt --view pool", ""):
             self.assertTrue(self.faults(line)[0].startswith("no display: neither DISPLAY "), line)
 
     def test_a_display_that_does_not_answer(self):

@@ -260,6 +260,48 @@ class Kernels(Pictures):
         self.bytes_of(*self.LAUNCH, "--size", size[1])
 
 
+class Compared(Pictures):
+    """A second run in the right half, at the same step."""
+    kept = ["changed.json"]
+
+    def setUp(self):
+        super().setUp()
+        with open(gallery("preemption"), encoding="utf-8") as file:
+            scenario = json.load(file)
+        scenario["scheduler"]["max_batch"] = 2
+        program.write_json(self.file("changed.json"), scenario)
+        self.pair = ("--scenario", gallery("preemption"), "--compare", self.file("changed.json"))
+
+    def test_each_half_is_the_picture_of_its_run_with_frames(self):
+        size = ("--view", "pool", "--step", "12", "--size")
+        both = self.pixels_of(*self.pair, *size, "1408x700")
+        left = self.pixels_of("--scenario", gallery("preemption"), *size, "700x700")
+        right = self.pixels_of("--scenario", self.file("changed.json"), *size, "700x700")
+        self.assertEqual(both.shape, (700, 1408, 4))
+        self.assertTrue((both[:, 700:708, :3] == DARK).all(), "between the two")
+        for half, alone in ((both[:, :700], left), (both[:, 708:], right)):
+            apart = (half != alone).any(axis=2).mean()
+            self.assertGreater(apart, 0.001, "no frames")
+            self.assertLess(apart, 0.1, "another picture")
+
+    def test_a_run_and_itself_have_equal_halves_but_for_the_name(self):
+        image = self.pixels_of("--scenario", self.file("changed.json"), "--compare", self.file("changed.json"), "--view", "pool",
+                               "--step", "30", "--size", "1408x700")
+        self.assertTrue((image[60:, :700] == image[60:, 708:]).all())
+        self.assertFalse((image[:60, :700] == image[:60, 708:]).all())
+
+    def test_a_film_goes_through_the_steps_of_both(self):
+        _, frames = read_gif(self.bytes_of(*self.pair, "--view", "pool", "--step", "10", "--to", "12", "--size", "708x350", ending="gif"))
+        self.assertEqual(len(frames), 3)
+
+    def test_a_drawing_has_the_words_of_both(self):
+        root = ElementTree.fromstring(self.bytes_of(*self.pair, "--step", "12", "--size", "1600x900", ending="svg"))
+        words = " ".join("".join(text.itertext()) for text in root.iter(SVG + "text"))
+        self.assertIn("12 / 46", words)
+        self.assertIn("12 / 68", words)
+        self.assertEqual(words.count("(compared)"), 1)
+
+
 class SameEverywhere(Pictures):
     def test_the_same_call_writes_the_same_bytes_whatever_the_desktop(self):
         environments = [no_display(), no_display(DISPLAY=":93"), no_display(WAYLAND_DISPLAY="none"),

@@ -10,14 +10,16 @@
 namespace kvscope::viz {
 
 CompareBar::CompareBar(const Actions& actions, QWidget* parent)
-    : QWidget(parent), name_(new QLabel), differences_(new QLabel) {
+    : QWidget(parent), name_(new QLabel), differences_(new QLabel), numbers_(new QLabel) {
   setAccessibleName(tr("The compared run"));
   auto* row = new FlowRow(this);
   row->setContentsMargins(8, 4, 8, 4);
-  name_->setAccessibleName(tr("Compared with"));
+  name_->setAccessibleName(tr("Compared run"));
   row->addWidget(name_);
-  differences_->setAccessibleName(tr("Differences"));
-  row->addWidget(differences_);
+  for (QLabel* words : {differences_, numbers_}) {  // apart: a large text has a line for each
+    words->setAccessibleName(tr("Differences"));
+    row->addWidget(words);
+  }
   const auto add = [&](const QString& text, Do id) {
     auto* const button = new QPushButton(text);
     QAction* const action = actions[id];
@@ -48,21 +50,22 @@ void CompareBar::set_name(const QString& name, const QString& path) {
 
 void CompareBar::show_differences() {
   if (!document_->beside()) return;
+  const auto say = [this](const QString& words, const QString& numbers) {
+    differences_->setText(words);
+    numbers_->setText(numbers);
+    numbers_->setVisible(!numbers.isEmpty());
+  };
   const Facts &ours = document_->run().facts(), &theirs = document_->compared_run()->facts();
   if (!document_->marks_differences()) {
-    differences_->setText(ours.page_size != theirs.page_size
-                              ? tr("Blocks are not compared: pages of %1 and of %2 tokens")
-                                    .arg(number_text(ours.page_size), number_text(theirs.page_size))
-                              : tr("Blocks are not compared: one of the traces has steps only"));
-    return;
+    return say(tr("Blocks are not compared:"),
+               ours.page_size != theirs.page_size
+                   ? tr("pages of %1 and of %2 tokens").arg(number_text(ours.page_size), number_text(theirs.page_size))
+                   : tr("a trace has steps only"));
   }
   const StateDifference differ = difference(document_->cursor().state(), document_->compared()->state());
-  if (differ == StateDifference{}) {
-    differences_->setText(tr("Both caches store the same at this step"));
-    return;
-  }
-  differences_->setText(tr("Framed where they differ: %1 blocks, %2 sequences")
-                            .arg(number_text(differ.blocks), number_text(differ.sequences)));
+  if (differ == StateDifference{}) return say(tr("Both caches store the same at this step"), {});
+  say(tr("Framed where they differ:"),
+      tr("%1 blocks, %2 sequences").arg(number_text(differ.blocks), number_text(differ.sequences)));
 }
 
 }  // namespace kvscope::viz

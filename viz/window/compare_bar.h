@@ -23,7 +23,7 @@ class CompareBar final : public QWidget {
   void show_differences();
 
   QPointer<Document> document_;
-  QLabel *name_ = nullptr, *differences_ = nullptr;
+  QLabel *name_ = nullptr, *differences_ = nullptr, *numbers_ = nullptr;
 };
 
 }  // namespace kvscope::viz

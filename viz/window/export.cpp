@@ -69,6 +69,7 @@ class Painting {
       beside_.theme = scene_.theme;
       beside_.view = scene_.view;
       beside_.font_scale = scene_.font_scale;
+      beside_.viewport = picture.beside_viewport;
       beside_.pinned = scene_.pinned;
       if (are_comparable(run->facts(), picture.compared->facts())) {
         scene_.compared = &beside_cursor_->state();

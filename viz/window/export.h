@@ -47,7 +47,7 @@ struct Picture {
   ThemeKind theme = ThemeKind::dark;
   double font_scale = 1;
   Selection selection;
-  std::array<Viewport, kPanels> viewport;
+  std::array<Viewport, kPanels> viewport, beside_viewport;
   std::shared_ptr<const Tile> tile;               // of View::tile
   QString tile_instead;                           // without one: why
   TileSource tile_source;                         // without a tile: the known parts of the requested one

@@ -42,7 +42,9 @@ void MainWindow::ask_what_to_compare() {
   dialog->setFileMode(QFileDialog::ExistingFile);
   dialog->setNameFilters({tr("Scenarios and traces (*.json *.kvt)"), tr("All files (*)")});
   connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
-    if (document_) compare_with(path);
+    if (!document_) return;
+    set_view(with_two(view_));  // here: a run that is compared again after a reload changes no view
+    compare_with(path);
   });
   dialog->open();
 }
@@ -63,7 +65,6 @@ void MainWindow::compared_opened(const std::shared_ptr<const Run>& run, const QS
   compared_run_ = run;
   compared_path_ = path;
   beside_ = true;
-  set_view(with_two(view_));
   compare();
   show_remarks(QStringLiteral("compare"), path, run->remarks());
   changed();

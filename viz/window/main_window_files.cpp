@@ -292,7 +292,11 @@ void MainWindow::apply(const OpenWish& wish) {
   if (!wish.changes) return;
   messages_->dismiss(changes_topic(document_->path()));
   restore_changes(*wish.changes);
-  if (!loader_.loading()) return;
+  if (!loader_.loading()) {
+    if (wish.compared) compare_with(*wish.compared);
+    return;
+  }
+  wish_.compared = wish.compared;
   if (!wish.position) return;
   wish_ = wish;  // the place is one of the changed run, which comes next
   wish_.changes.reset();

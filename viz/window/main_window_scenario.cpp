@@ -18,9 +18,11 @@
 namespace kvscope::viz {
 
 void MainWindow::run_changed(const std::string& scenario) {
+  // A run to compare with that is being opened, or waits for a changed run before, is opened after this one.
+  std::optional<QString> compared;
+  if (loader_.loading()) compared = loader_.compared() ? loader_.path() : wish_.compared;
   wish_ = wish_by_step();
-  wish_.compared.reset();  // it is open, unless it is being opened: then it is after the changed run
-  if (loader_.loading() && loader_.compared()) wish_.compared = loader_.path();
+  wish_.compared = compared;
   messages_->dismiss(QStringLiteral("open"));
   loader_.open(document_->path(), scenario);
 }

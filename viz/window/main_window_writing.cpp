@@ -91,6 +91,7 @@ void MainWindow::ask_where_to_export() {
     picture.errors_instead = attention.errors_instead();
     picture.compared = document_->compared_run();
     picture.beside = beside_canvas_->isVisible();
+    if (picture.beside) picture.beside_viewport = beside_canvas_->sceneNow().viewport;
     export_bar_->fill(picture);
     if (picture.beside) picture.motion = false;
     picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();

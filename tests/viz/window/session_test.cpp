@@ -411,6 +411,19 @@ TEST_F(SessionWindowTest, AfterACrashRestoresTheFlowAndTheCandidate) {
 }
 
 // The tile view: which tile, which of its events, and what is selected in it.
+TEST_F(SessionWindowTest, AfterACrashRestoresTheComparedRun) {
+  OpenWish wish;
+  wish.compared = path_of("first_light");
+  window->open(path_of("preemption"), wish);
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr && document().beside(); }));
+  ASSERT_TRUE(wait_until([&] { return kept("place/compared").toString() == path_of("first_light"); }));
+  crash();
+  click(button(messages(), QStringLiteral("Restore")));
+  EXPECT_TRUE(wait_until([&] { return window->document() != nullptr && document().beside(); }));
+  EXPECT_EQ(document().path(), path_of("preemption"));
+  EXPECT_EQ(document().compared_run()->facts().name, "First light");
+}
+
 TEST_F(SessionWindowTest, AfterACrashRestoresTheTile) {
   ASSERT_TRUE(open(path_of("first_light")));
   document().seek_step(StepIdx{6});
