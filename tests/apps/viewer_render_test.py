@@ -299,7 +299,7 @@ class Compared(Pictures):
         words = " ".join("".join(text.itertext()) for text in root.iter(SVG + "text"))
         self.assertIn("12 / 46", words)
         self.assertIn("12 / 68", words)
-        self.assertEqual(words.count("(compared)"), 1)
+        self.assertEqual(words.count("Compared: "), 1)
 
 
 class SameEverywhere(Pictures):
