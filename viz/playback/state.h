@@ -89,9 +89,9 @@ struct State {
 //   tokens_written    follow the tokens that the sequence has, or are written again
 //
 // A trace may begin in the middle of a run: a sequence without request_arrived counts as running from its first
-// admission, block or token on; one that ends before that is rejected. The counts of step_ended go into the timeline; tests/viz/playback/gallery_fold_test.cpp checks that they equal
-// the blocks of the state. A trace of detail `steps` has no block events: all blocks stay free, and used_blocks and
-// cached_blocks are those of the last step_ended.
+// admission, block or token on; one that ends before that is rejected. The counts of step_ended go into the timeline;
+// tests/viz/playback/gallery_fold_test.cpp checks that they equal the blocks of the state. A trace of detail `steps`
+// has no block events: all blocks stay free, and used_blocks and cached_blocks are those of the last step_ended.
 void apply(State& state, const Facts& facts, const trace::Event& event);
 
 // Prefetch what apply() reads of an event: first its sequence and its block, later, when the sequence is there, the
