@@ -347,9 +347,9 @@ WindowRequest window_request(const Words& words) {
   }
   if (words.compare && !request.file) faults.push_back({"--compare", "needs a run to compare: add its FILE"});
   if (words.view) request.view = viz::find_view(*words.view);
-  check_compared(words, words.view || !words.candidate ? request.view : std::optional(viz::View::attention), faults);
   request.kind = kind_asked(words);
   request.candidate = words.candidate;
+  check_compared(words, first_view(request), faults);
   request.compare = words.compare;
   if (words.step && !request.file) faults.push_back({"--step", "needs a run to show: add its FILE"});
   check_font(words, faults);
@@ -446,6 +446,10 @@ CommandLine meaning_of(CLI::App& app, const Words& words) {
 }
 
 }  // namespace
+
+std::optional<viz::View> first_view(const WindowRequest& request) {
+  return request.view || !request.candidate ? request.view : std::optional(viz::View::attention);
+}
 
 CommandLine parse_command_line(int argc, char** argv) {
   CLI::App app{"Shows a simulated paged KV cache step by step, in a window or as a picture.", "kvscope-viewer"};

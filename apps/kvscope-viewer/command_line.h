@@ -60,6 +60,9 @@ struct WindowRequest {
   std::optional<double> font_scale;
 };
 
+// The view that the window shows first; nothing: the one of the last window.
+[[nodiscard]] std::optional<viz::View> first_view(const WindowRequest& request);
+
 struct SimulateRequest {
   std::string scenario;
   std::string trace;     // the file to write

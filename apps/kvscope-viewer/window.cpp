@@ -87,7 +87,7 @@ int show_window(const WindowRequest& request, int argc, char** argv) {
   viz::MainWindow window(backend);
   if (request.theme) window.set_theme(setting_of(*request.theme));
   if (request.font_scale) window.set_font_scale(*request.font_scale);
-  auto view = request.view || !request.candidate ? request.view : std::optional(viz::View::attention);
+  auto view = first_view(request);
   if (request.compare && !view && !viz::shows_run(window.view())) view = viz::View::overview;  // the last one used
   if (view) window.set_view(*view);
   window.show();

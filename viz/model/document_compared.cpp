@@ -1,4 +1,4 @@
-// The run that the document's run is compared with: it stands at the same step, and the steps that differ are searched.
+// The run that the document's run is compared with: it is at the same step, and the steps that differ are searched.
 #include <utility>
 
 #include "viz/model/document.h"

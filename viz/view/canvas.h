@@ -47,8 +47,8 @@ class Canvas final : public QWidget {
   explicit Canvas(Side side = Side::run, QWidget* parent = nullptr);
   ~Canvas() override;
 
-  // Not owned; null: the empty surface. Side::compared: one with a run beside(), or null; if it is compared with none
-  // any more, the canvas lets go of it.
+  // Not owned; null: the empty surface. Side::compared: one with a run beside(), or null; when the
+  // comparison ends, the canvas has no document.
   void setDocument(Document* document);
   [[nodiscard]] Document* document() const { return document_; }
   void setView(View view);

@@ -13,6 +13,8 @@
 namespace kvscope::viz {
 namespace {
 
+constexpr double kRoomForFrame = 14;  // [px] of a cell that shows its look inside a frame of two lines
+
 // A mix of a and b with a share of `share` of b.
 QColor mixed(const QColor& a, const QColor& b, double share) {
   const auto channel = [share](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * share)); };
@@ -212,8 +214,6 @@ void paint_outline(QPainter& painter, const QRectF& rect, const QPen& pen) {
   painter.drawRoundedRect(rect, radius, radius);
   painter.restore();
 }
-
-constexpr double kRoomForFrame = 14;  // [px] of a cell that shows its look inside a frame of two lines
 
 void paint_difference(QPainter& painter, const QRectF& cell, const Theme& theme) {
   const double side = std::min(cell.width(), cell.height());

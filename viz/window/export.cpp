@@ -117,10 +117,7 @@ class Painting {
   }
 
   [[nodiscard]] QImage image() const {
-    QImage image(scaled_size(picture_).toSize(), QImage::Format_RGB32);
-    if (image.isNull()) throw std::bad_alloc();
-    image.setDevicePixelRatio(picture_.scale);
-    image.fill(scene_.theme->surface);
+    QImage image = surface();
     QPainter painter(&image);
     paint_runs(painter);
     return image;
@@ -130,9 +127,7 @@ class Painting {
     return std::make_unique<Motion>(panels_, size_of(picture_), picture_.scale, before, after);
   }
   [[nodiscard]] QImage image(const Motion& motion, double t) const {
-    QImage image(scaled_size(picture_).toSize(), QImage::Format_RGB32);
-    if (image.isNull()) throw std::bad_alloc();
-    image.setDevicePixelRatio(picture_.scale);
+    QImage image = surface();
     QPainter painter(&image);
     motion.paint_base(painter, t);
     paint_board_overlay(painter, size_of(picture_), panels_, motion.scene_at(t));
@@ -151,6 +146,13 @@ class Painting {
   }
 
  private:
+  [[nodiscard]] QImage surface() const {
+    QImage image(scaled_size(picture_).toSize(), QImage::Format_RGB32);
+    if (image.isNull()) throw std::bad_alloc();
+    image.setDevicePixelRatio(picture_.scale);
+    image.fill(scene_.theme->surface);
+    return image;
+  }
   void paint_runs(QPainter& painter) const {
     if (!picture_.beside) return paint_board(painter, board_, panels_, scene_);
     painter.fillRect(QRectF(QPointF(0, 0), size_of(picture_)), scene_.theme->surface);

@@ -29,7 +29,7 @@ enum class PictureFormat : std::uint8_t { png, svg, pdf, gif, webm, mp4 };
 inline constexpr int kSmallestPicture = 64, kLargestPicture = 16384;  // [px] of a side, after scaling
 inline constexpr std::int64_t kMostFrames = 10'000;                   // painted for an animation
 inline constexpr double kSlowestFrames = 0.1, kFastestFrames = 50;    // [frames/s] GIF delays are multiples of 1/100 s
-inline constexpr int kBetweenRuns = 8;                                // [px] logical, between two runs side by side
+inline constexpr int kBetweenRuns = 8;       // [px] logical, between two runs: 796 each of 1600
 inline constexpr double kMotionShare = 0.6;  // of the time of a frame: with motion, how long it takes to come there
 
 // Flow and errors of one step, for an animation of the attention view.

@@ -29,6 +29,8 @@ class Loader final : public QObject {
   [[nodiscard]] const QString& path() const { return file_.path; }
   [[nodiscard]] const std::optional<std::string>& scenario() const { return file_.scenario; }
   [[nodiscard]] bool compared() const { return file_.compared; }
+  // Whether it is a file that takes the place of the open document.
+  [[nodiscard]] bool of_document() const { return !file_.scenario && !file_.compared; }
 
   // `scenario`: the text to run in place of the file's scenario, for one that was changed in the window.
   void open(const QString& path, const std::optional<std::string>& scenario = std::nullopt);

@@ -245,6 +245,7 @@ void MainWindow::show_document() {
   transport_->set_document(document);
   tile_bar_->set_document(document);
   attention_bar_->set_document(document);
+  compare_bar_->set_document(document);
   why_->set_document(document, facts);
   find_bar_->set_document(document, facts);
   events_->set_document(document);

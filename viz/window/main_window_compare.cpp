@@ -114,7 +114,6 @@ void MainWindow::show_beside() {
   if (beside_canvas_->document() != document) beside_canvas_->setDocument(document);
   const bool appears = shown && beside_scroll_->isHidden();
   beside_scroll_->setVisible(shown);
-  compare_bar_->set_document(document_.get());
   compare_bar_->setVisible(shown && !presentation_->on());
   lay_out_boards();
   if (appears) halve_boards();
@@ -130,7 +129,7 @@ void MainWindow::lay_out_boards() {
 }
 
 void MainWindow::halve_boards() {
-  boards_->setSizes({kLargestHalf, kLargestHalf});  // as much as there is, in equal parts
+  boards_->setSizes({kLargestHalf, kLargestHalf});  // more than there is: two equal parts
 }
 
 Canvas& MainWindow::canvas_meant() const {

@@ -50,9 +50,8 @@ void MainWindow::connect_files() {
   connect(scenario_panel_, &ScenarioPanel::edited, this, &MainWindow::show_draft);
   connect(&loader_, &Loader::started, this, [this](const QString& path) {
     // While a file opens, a change of the scenario before would take its place.
-    const bool opens = !loader_.scenario() && !loader_.compared();
-    scenario_panel_->setEnabled(!opens);
-    if (opens) scenario_panel_->show_not_run();
+    scenario_panel_->setEnabled(!loader_.of_document());
+    if (loader_.of_document()) scenario_panel_->show_not_run();
     show_draft();
     load_bar_->start(loader_.compared()   ? tr("Opening %1 to compare with").arg(file_name(path))
                      : loader_.scenario() ? tr("Running the changed scenario")
@@ -96,7 +95,7 @@ void MainWindow::open(const QString& path, const OpenWish& wish) {
 
 void MainWindow::load(const QString& path, const OpenWish& wish) {
   scenario_panel_->finish_editing();
-  const bool opening = loader_.loading() && !loader_.stopping() && !loader_.scenario() && !loader_.compared();
+  const bool opening = loader_.loading() && !loader_.stopping() && loader_.of_document();
   if (opening && loader_.path() == path) return;  // a double click
   wish_ = wish;
   messages_->dismiss(QStringLiteral("open"));
@@ -288,11 +287,11 @@ void MainWindow::apply(const OpenWish& wish) {
   // After the view, which asks for the flow of the selection when it is shown.
   if (wish.flow) document_->attention().restore(*wish.flow, wish.flow_tiles);
   if (wish.place) follow_note({tr("place").toStdString(), wish.place});
-  if (wish.compared && !wish.changes) compare_with(*wish.compared);
-  if (!wish.changes) return;
-  messages_->dismiss(changes_topic(document_->path()));
-  restore_changes(*wish.changes);
-  if (!loader_.loading()) {
+  if (wish.changes) {
+    messages_->dismiss(changes_topic(document_->path()));
+    restore_changes(*wish.changes);
+  }
+  if (!wish.changes || !loader_.loading()) {
     if (wish.compared) compare_with(*wish.compared);
     return;
   }
@@ -370,7 +369,7 @@ OpenWish MainWindow::wish_by_step() const {
 
 void MainWindow::close_document() {
   scenario_panel_->finish_editing();
-  if (loader_.scenario() || loader_.compared()) {  // of the document that is closed
+  if (!loader_.of_document()) {  // for the document that is closed
     if (loader_.loading()) loader_.cancel();
     messages_->dismiss(QStringLiteral("open"));
   }

@@ -88,7 +88,7 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      SAY("The tiled flow of a query, and a candidate's errors against the golden; stepping adds tiles"), Icon::none,
      true},
     {Do::beside, Group::view, SAY("Compared run b&eside"), "Ctrl+Shift+D",
-     SAY("The compared run beside this one, at the same step; what differs is framed"), Icon::none, true},
+     SAY("The compared run beside this one, at the same step, with frames where they differ"), Icon::none, true},
     {Do::motion, Group::view, SAY("&Motion"), "Ctrl+M",
      SAY("Steps move blocks, chunks and registers to their places; off: pictures change at once"), Icon::none, true},
     {Do::zoom_in, Group::view, SAY("Zoom &in"),

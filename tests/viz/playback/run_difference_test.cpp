@@ -291,6 +291,19 @@ TEST(RunDifferences, TheChangesOfTheGalleryDifferInStepsBlocksSequencesAndLength
   EXPECT_TRUE(shorter.contains("one_request_fewer"));
 }
 
+TEST(RunDifferences, TheNumbersOfItsHeader) {
+  const Recorded recorded = gallery("preemption");
+  Scenario two = recorded.scenario;
+  two.scheduler.max_batch = 2;  // as apps/examples/preemption_two.json
+  const Pair pair = of(recorded, record(two, recorded.requests));
+  EXPECT_FALSE(step_differs(*pair.run, pair.run->row_of_step(StepIdx{0}), *pair.other));
+  EXPECT_TRUE(step_differs(*pair.run, pair.run->row_of_step(StepIdx{1}), *pair.other));
+  Cursor run(pair.run), other(pair.other);
+  run.seek_row(pair.run->row_of_step(StepIdx{3}));
+  other.seek(counterpart(run, *pair.other));
+  EXPECT_EQ(difference(run.state(), other.state()), (StateDifference{15, 6}));
+}
+
 // --- times -----------------------------------------------------------------------------------------------------------
 
 Events with_other_times(Events events) {

@@ -71,7 +71,7 @@ class KernelWindowTest : public testing::Test {
   }
 
   void make() {
-    apply_look(theme(ThemeKind::dark), 1);  // a test before this one may have left the application another text size
+    apply_look(theme(ThemeKind::dark), 1);  // the test before may have set another text size
     window = std::make_unique<KernelWindow>(backend, folder.path());
     window->set_look(theme(ThemeKind::dark), 1);
     window->resize(1400, 900);
