@@ -223,10 +223,6 @@ std::string one_picture(const std::string& file) {
 }
 
 void check_motion(const Words& words, std::optional<viz::PictureFormat> format, std::vector<Fault>& faults) {
-  for (const auto& [option, given] : {std::pair{"--motion", words.motion}, {"--between", words.between.has_value()}}) {
-    if (!given || !words.compare) continue;
-    faults.push_back({option, "a motion is that of one run, and --compare shows two: leave one of the options out"});
-  }
   if (words.between) {
     check_range("--between", *words.between, 0, 1, "0.5 is the middle of the motion", faults);
     if (format && *format != viz::PictureFormat::png) {

@@ -44,7 +44,9 @@ class Document final : public QObject {
   // --- the run that this one is compared with: document_compared.cpp ---
   // While it is shown beside this run, at the counterpart() of the position; else anywhere. Null: none.
   [[nodiscard]] const Cursor* compared() const { return compared_ ? &*compared_ : nullptr; }
-  [[nodiscard]] const std::shared_ptr<const Run>& compared_run() const { return compared_run_; }
+  [[nodiscard]] std::shared_ptr<const Run> compared_run() const {
+    return compared_ ? compared_->shared_run() : nullptr;
+  }
   [[nodiscard]] bool beside() const { return beside_; }
   // Whether objects that both runs have can be marked where they differ: shown beside, and are_comparable().
   [[nodiscard]] bool marks_differences() const;
@@ -198,8 +200,7 @@ class Document final : public QObject {
   Selection pinned_, hovered_;
   Lit pinned_lit_, hovered_lit_;
   std::vector<Breakpoint> breakpoints_;
-  std::shared_ptr<const Run> compared_run_;
-  std::optional<Cursor> compared_;  // of compared_run_
+  std::optional<Cursor> compared_;
   bool beside_ = false;
   Lit compared_pinned_lit_, compared_hovered_lit_;
   Player player_;

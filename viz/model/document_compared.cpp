@@ -8,15 +8,14 @@
 namespace kvscope::viz {
 
 bool Document::marks_differences() const {
-  return beside_ && are_comparable(run().facts(), compared_run_->facts());
+  return beside_ && are_comparable(run().facts(), compared_->run().facts());
 }
 
 void Document::set_compared(std::shared_ptr<const Run> run) {
-  if (run == compared_run_) return;
+  if (run == compared_run()) return;
   if (search_.row) pause();  // it compares with the run of before
-  compared_run_ = std::move(run);
   compared_.reset();
-  if (compared_run_ != nullptr) compared_.emplace(compared_run_);
+  if (run != nullptr) compared_.emplace(std::move(run));
   beside_ = beside_ && compared_;
   follow_compared();
   relight_compared();

@@ -20,6 +20,7 @@ class Cursor {
   explicit Cursor(std::shared_ptr<const Run> run);
 
   [[nodiscard]] const Run& run() const { return *run_; }
+  [[nodiscard]] const std::shared_ptr<const Run>& shared_run() const { return run_; }
   [[nodiscard]] Position position() const { return position_; }
   [[nodiscard]] std::int64_t row() const;  // run().row_at(position())
   [[nodiscard]] const State& state() const { return state_; }

@@ -119,9 +119,7 @@ Scene Canvas::sceneNow() const {
   }
   scene.pinned_lit = document_->pinned_lit();
   scene.hovered_lit = document_->hovered_lit();
-  if (const std::shared_ptr<const Run>& run = document_->compared_run()) {
-    scene.compared_utilization = {run, &run->timeline()[Series::utilization]};
-  }
+  scene.compared_run = document_->compared_run();
   scene.tile = document_->tile();
   scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
   scene.tile_instead = document_->tile_instead();

@@ -104,6 +104,8 @@ class Canvas final : public QWidget {
   void panelFocused(const QRectF& card);  // the keyboard focus is in this card
   void zoomPanelChanged();                // whyNoZoom() may have changed
   void zoomRefused(const QString& why);   // a key of a zoom was pressed: whyNoZoom()
+  // By wheel, drag, key or zoomToFit(), not by setViewport().
+  void viewportChosen(kvscope::viz::PanelId panel, const kvscope::viz::Viewport& viewport);
   void objectActivated(const kvscope::viz::Selection& object);
 
  protected:
@@ -177,6 +179,7 @@ class Canvas final : public QWidget {
   void go_to_time(const Selection& place);  // a step, or an event of the tile
   void pan(QPointF to);
   void zoom(const Place& place, double factor, QPointF at);
+  void choose_viewport(PanelId panel, const Viewport& viewport);
   [[nodiscard]] std::vector<const Place*> panels_meant() const;
   [[nodiscard]] const Place* panel_for_zoom() const;
   void check_zoom();  // to be called when the pointer, the focus or the panels changed

@@ -211,7 +211,7 @@ void Canvas::pan(QPointF to) {
   const Viewport moved = panel(at->panel).scrolled(press_->last - to, at->body, sceneNow());
   if (moved == viewport(at->panel)) return;
   setCursor(Qt::ClosedHandCursor);
-  setViewport(at->panel, moved);
+  choose_viewport(at->panel, moved);
 }
 
 void Canvas::wheelEvent(QWheelEvent* event) {
@@ -231,13 +231,19 @@ void Canvas::wheelEvent(QWheelEvent* event) {
   const bool has_rows =
       of.scrolled({0, -kFar}, at->body, scene).offset.y() != of.scrolled({0, kFar}, at->body, scene).offset.y();
   const double along = sideways ? by.x() : by.y();
-  setViewport(at->panel, of.scrolled(sideways || !has_rows ? QPointF(along, 0) : QPointF(0, along), at->body, scene));
+  choose_viewport(at->panel,
+                  of.scrolled(sideways || !has_rows ? QPointF(along, 0) : QPointF(0, along), at->body, scene));
 }
 
 // --- zoom and view ---------------------------------------------------------------------------------------------------
 
 void Canvas::zoom(const Place& at, double factor, QPointF point) {
-  setViewport(at.panel, panel(at.panel).zoomed(factor, point, at.body, sceneNow()));
+  choose_viewport(at.panel, panel(at.panel).zoomed(factor, point, at.body, sceneNow()));
+}
+
+void Canvas::choose_viewport(PanelId panel, const Viewport& viewport) {
+  setViewport(panel, viewport);
+  Q_EMIT viewportChosen(panel, viewport);
 }
 
 // The panel under the pointer, then the one with the focus. Without both, all of them.
@@ -295,7 +301,7 @@ void Canvas::zoomOut() {
 }
 
 void Canvas::zoomToFit() {
-  for (const Place& at : places_) setViewport(at.panel, {});
+  for (const Place& at : places_) choose_viewport(at.panel, {});
 }
 
 void Canvas::toggle_view(PanelId panel) {
@@ -362,7 +368,7 @@ bool Canvas::take_key(const QKeyEvent& event) {
       zoomOut();
       return true;
     case Qt::Key_0:
-      if (const Place* const at = panel_for_zoom()) setViewport(at->panel, {});
+      if (const Place* const at = panel_for_zoom()) choose_viewport(at->panel, {});
       return true;
     case Qt::Key_Escape: {
       const bool something = !document_->pinned().none() || (by_key_ && !document_->hovered().none());

@@ -13,7 +13,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kRoomForFrame = 14;  // [px] of a cell that shows its look inside a frame of two lines
+constexpr double kDimmedShare = 0.75;  // of the card's color in a pixel of small_looks()
+constexpr double kRoomForFrame = 14;   // [px] of a cell that shows its look inside a frame of two lines
 
 // A mix of a and b with a share of `share` of b.
 QColor mixed(const QColor& a, const QColor& b, double share) {
@@ -132,6 +133,15 @@ QColor look_fill(const Theme& theme, Look look) {
 
 QColor look_small(const Theme& theme, Look look) {
   return look == kFreeLook ? theme.free_line : look_fill(theme, look);
+}
+
+std::array<QRgb, kLooks> small_looks(const Theme& theme, bool dimmed) {
+  std::array<QRgb, kLooks> colors{};
+  for (std::size_t look = 0; look < colors.size(); ++look) {
+    const QColor color = look_small(theme, static_cast<Look>(look));
+    colors[look] = (dimmed ? mixed(color, theme.card, kDimmedShare) : color).rgb();
+  }
+  return colors;
 }
 
 QColor look_ink(const Theme& theme, Look look) {

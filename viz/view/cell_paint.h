@@ -52,6 +52,9 @@ inline constexpr int kLooks = kFirstCachedLook + kOwnerLooks;
 [[nodiscard]] QColor look_fill(const Theme& theme, Look look);
 // The fill color of a cell too small for an outline: a free block has the color of its outline.
 [[nodiscard]] QColor look_small(const Theme& theme, Look look);
+// look_small() of every look, for images. Dimmed: of objects that two compared runs store alike, beside those that
+// differ.
+[[nodiscard]] std::array<QRgb, kLooks> small_looks(const Theme& theme, bool dimmed);
 // The text color on the fill; quiet on a free block.
 [[nodiscard]] QColor look_ink(const Theme& theme, Look look);
 // The color of the part of a block that holds no token: a mix of the fill and the card, with kEmptyShare of the card.

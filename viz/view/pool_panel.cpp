@@ -150,7 +150,7 @@ QString PoolPanel::subtitle(const Scene& scene) const {
                              .arg(number_text(state.used_blocks), number_text(facts.blocks),
                                   number_text(state.cached_blocks), number_text(state.free_blocks()));
   // First, because a narrow card drops the last parts.
-  if (scene.compared != nullptr) return tr("framed where they differ") + kBetweenParts + counts;
+  if (scene.compared != nullptr) return tr("marked where they differ") + kBetweenParts + counts;
   return counts + kBetweenParts + tr("owner color") + kBetweenParts + tr("reference count");
 }
 
@@ -186,7 +186,7 @@ void PoolPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& s
   if (at.detail != PoolDetail::pixels) {
     paint_cells(painter, at, scene);
   } else {
-    paint_pool_pixels(painter, at, scene.state().blocks, *scene.theme);
+    paint_pool_pixels(painter, at, scene);
     const MarkedBlocks marked = marked_blocks(scene.state(), scene.marks());
     paint_pool_pixel_marks(painter, at, marked.filled, *scene.theme);
   }

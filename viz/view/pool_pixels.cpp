@@ -1,5 +1,6 @@
 #include "viz/view/pool_pixels.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -13,12 +14,8 @@
 namespace kvscope::viz {
 namespace {
 
-std::array<QRgb, kLooks> look_colors(const Theme& theme) {
-  std::array<QRgb, kLooks> colors{};
-  for (int look = 0; look < kLooks; ++look) {
-    colors[static_cast<std::size_t>(look)] = look_small(theme, static_cast<Look>(look)).rgb();
-  }
-  return colors;
+bool is_alike(const Scene& scene, std::int64_t block) {
+  return scene.compared != nullptr && !scene.differs(BlockIdx{block});
 }
 
 QRgb* line_of(QImage& image, std::int64_t y) {
@@ -28,10 +25,10 @@ QRgb* line_of(QImage& image, std::int64_t y) {
 constexpr double kNullPageSide = 5;  // [px]
 
 // One image pixel per block, scaled without smoothing, so that the edges of blocks stay sharp.
-void paint_stretched(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
-                     const Theme& theme) {
+void paint_stretched(QPainter& painter, const PoolLayout& layout, const Scene& scene) {
+  const Theme& theme = *scene.theme;
   const CellRange seen = layout.grid.visible();
-  const std::array<QRgb, kLooks> colors = look_colors(theme);
+  const std::array colors{small_looks(theme, false), small_looks(theme, true)};
   QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
   // The last row may be only partly filled with blocks.
   std::fill_n(line_of(image, seen.rows() - 1), seen.columns(), theme.card.rgb());
@@ -39,14 +36,14 @@ void paint_stretched(QPainter& painter, const PoolLayout& layout, const CowArray
     const CellPlace place = layout.place(block);
     return line_of(image, place.row - seen.first_row) + (place.column - seen.first_column);
   };
-  for_each_visible_run(blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
+  for_each_visible_run(scene.state().blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
     QRgb* to = pixel(first);
-    for (const BlockState& block : run) *to++ = colors[block_look(block)];
+    for (const BlockState& block : run) *to++ = colors[is_alike(scene, first++)][block_look(block)];
   });
   const CellPlace null_page = layout.place(layout.blocks);
   if (null_page.row < seen.end_row && null_page.column >= seen.first_column && null_page.column < seen.end_column &&
       null_page.row >= seen.first_row) {
-    *pixel(layout.blocks) = colors[kNullPageLook];
+    *pixel(layout.blocks) = colors[0][kNullPageLook];
   }
   const QRectF target = layout.grid.whole_rect({seen.first_column, seen.first_row})
                             .united(layout.grid.whole_rect({seen.end_column - 1, seen.end_row - 1}));
@@ -90,18 +87,19 @@ class Mean {
 };
 
 // Several blocks per pixel: rows of blocks are summed until the next row of pixels begins.
-void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks, const Theme& theme,
-                    double scale) {
+void paint_averaged(QPainter& painter, const PoolLayout& layout, const Scene& scene, double scale) {
+  const Theme& theme = *scene.theme;
   const CellGrid& grid = layout.grid;
   const auto width = static_cast<int>(std::lround(grid.area.width() * scale));
   const auto height = static_cast<int>(std::lround(grid.area.height() * scale));
   const std::vector<std::int32_t> x_of = pixels_of_cells(grid.pitch.width(), grid.offset.x(), scale, 0, grid.columns);
   const std::vector<std::int32_t> y_of = pixels_of_cells(grid.pitch.height(), grid.offset.y(), scale, 0, grid.rows);
-  std::array<Sum, kLooks> colors{};
-  const std::array<QRgb, kLooks> rgb = look_colors(theme);
-  for (std::size_t look = 0; look < colors.size(); ++look) {
-    colors[look] = {static_cast<std::uint32_t>(qRed(rgb[look])), static_cast<std::uint32_t>(qGreen(rgb[look])),
-                    static_cast<std::uint32_t>(qBlue(rgb[look])), 1};
+  std::array<std::array<Sum, kLooks>, 2> colors{};
+  for (const bool dimmed : {false, true}) {
+    std::ranges::transform(small_looks(theme, dimmed), colors[dimmed].begin(), [](QRgb rgb) {
+      return Sum{static_cast<std::uint32_t>(qRed(rgb)), static_cast<std::uint32_t>(qGreen(rgb)),
+                 static_cast<std::uint32_t>(qBlue(rgb)), 1};
+    });
   }
   // Reuses memory: new memory costs a page fault every four kilobytes.
   std::vector<QRgb> pixels = std::exchange(Prepared::of_this_thread().pixels, {});
@@ -116,7 +114,7 @@ void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<
     for (std::size_t x = 0; x < sums.size(); ++x) line[x] = mean(sums[x]);
     std::fill(sums.begin(), sums.end(), Sum{});
   };
-  for_each_visible_run(blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
+  for_each_visible_run(scene.state().blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
     const CellPlace place = layout.place(first);
     const std::int32_t next = y_of[static_cast<std::size_t>(place.row)];
     if (next != y) {
@@ -127,7 +125,7 @@ void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<
     for (const BlockState& block : run) {
       __builtin_prefetch(&block + kAhead);
       Sum& sum = sums[static_cast<std::size_t>(std::clamp(*x++, 0, width - 1))];
-      const Sum& color = colors[block_look(block)];
+      const Sum& color = colors[is_alike(scene, first++)][block_look(block)];
       sum.red += color.red;
       sum.green += color.green;
       sum.blue += color.blue;
@@ -157,16 +155,15 @@ void paint_null_page(QPainter& painter, const PoolLayout& layout, const Theme& t
 
 }  // namespace
 
-void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
-                       const Theme& theme) {
+void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const Scene& scene) {
   // Device pixels per pixel of the painter, clamped because a vector surface has no device pixels.
   const double scale = std::clamp(painter.deviceTransform().m11(), 1.0, 4.0);
   if (layout.grid.shorter_pitch() * scale < 1) {
-    paint_averaged(painter, layout, blocks, theme, scale);
+    paint_averaged(painter, layout, scene, scale);
   } else {
-    paint_stretched(painter, layout, blocks, theme);
+    paint_stretched(painter, layout, scene);
   }
-  paint_null_page(painter, layout, theme);
+  paint_null_page(painter, layout, *scene.theme);
 }
 
 void paint_pool_pixel_marks(QPainter& painter, const PoolLayout& layout, std::span<const BlockIdx> filled,

@@ -10,8 +10,7 @@
 #include <QtGui/QPainter>
 
 #include "viz/geometry/pool_layout.h"
-#include "viz/playback/state.h"
-#include "viz/view/theme.h"
+#include "viz/view/scene.h"
 
 namespace kvscope::viz {
 
@@ -35,8 +34,8 @@ void for_each_visible_run(const CowArray<BlockState>& blocks, const PoolLayout& 
   });
 }
 
-void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
-                       const Theme& theme);
+// Beside a compared run, the blocks that both store alike are dimmed.
+void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const Scene& scene);
 
 // Marks the blocks filled in this step: a dot on each block, larger than the block.
 void paint_pool_pixel_marks(QPainter& painter, const PoolLayout& layout, std::span<const BlockIdx> filled,

@@ -45,10 +45,9 @@ struct Scene {
   bool spotlight = false;                  // everything except the pinned object is dimmed
   std::optional<std::size_t> tile_layout;  // of tile_layouts(), beside the tile's own; none: compared_layout()
 
-  // [steps] of the run that this one is compared with, for the timeline; null: none
-  std::shared_ptr<const std::vector<float>> compared_utilization;
-  const State* compared = nullptr;  // its state, if objects that differ are marked; null: none is
-  bool of_compared = false;         // the cursor is the compared run's, and `compared` is the state of the other
+  std::shared_ptr<const Run> compared_run;  // that this one is compared with, for the timeline; null: none
+  const State* compared = nullptr;          // its state, if objects that differ are marked; null: none is
+  bool of_compared = false;  // the cursor is the compared run's, and `compared` is the state of the other
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }

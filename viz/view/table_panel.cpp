@@ -139,7 +139,7 @@ QString TablePanel::subtitle(const Scene& scene) const {
   if (scene.facts().cache == CacheKind::continuous) {
     return table_tr("sequence → its one block: a continuous cache has a single column");
   }
-  if (scene.compared != nullptr) return table_tr("framed where they differ · sequence, page → block");
+  if (scene.compared != nullptr) return table_tr("marked where they differ · sequence, page → block");
   const KernelTable table = table_of(scene);
   if (is_padded(scene.facts()) && !table.rows.empty()) {
     return table_tr("sequence, page → block · %1 columns; unused ones hold the null page, %2")
@@ -198,20 +198,23 @@ void paint_table_pixels(QPainter& painter, const Standing& now, const Scene& sce
   const TableLayout& layout = now.layout;
   const State& state = scene.state();
   const CellRange seen = layout.grid.visible();
-  std::array<QRgb, kLooks> colors{};
-  for (int look = 0; look < kLooks; ++look) {
-    colors[static_cast<std::size_t>(look)] = look_small(*scene.theme, static_cast<Look>(look)).rgb();
-  }
+  const std::array colors{small_looks(*scene.theme, false), small_looks(*scene.theme, true)};
   QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
-    const PageTable& pages = state.sequences[now.seq(row).value].pages;
+    const SeqIdx seq = now.seq(row);
+    const PageTable& pages = state.sequences[seq.value].pages;
+    const auto color = [&](std::int64_t page, Look look) {
+      return colors[scene.compared != nullptr && !scene.differs(seq, PageIdx{page})][look];
+    };
     auto* const line = reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(row - seen.first_row)));
     const std::int64_t assigned = std::clamp(pages.size(), seen.first_column, seen.end_column);
     for (std::int64_t page = seen.first_column; page < assigned; ++page) {
       state.blocks.prefetch(pages[page + kRowsAhead]);
-      line[page - seen.first_column] = colors[entry_look(state, pages[page])];
+      line[page - seen.first_column] = color(page, entry_look(state, pages[page]));
     }
-    std::fill(line + (assigned - seen.first_column), line + seen.columns(), colors[kPaddingLook]);
+    for (std::int64_t page = assigned; page < seen.end_column; ++page) {
+      line[page - seen.first_column] = color(page, kPaddingLook);
+    }
   }
   const QRectF target = layout.grid.whole_rect({seen.first_column, seen.first_row})
                             .united(layout.grid.whole_rect({seen.end_column - 1, seen.end_row - 1}));

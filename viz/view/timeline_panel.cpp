@@ -63,7 +63,7 @@ class TimelinePanel final : public Panel {
 
 QString TimelinePanel::subtitle(const Scene& scene) const {
   if (scene.run().timeline().steps() == 0) return tr("no steps");
-  if (scene.compared_utilization != nullptr) return tr("dotted: utilization of the compared run");
+  if (scene.compared_run != nullptr) return tr("dotted: utilization of the compared run");
   return scene.view == View::timeline ? tr("shares of the pool · requests and tokens of each step · what happened when")
                                       : tr("used share of the pool · prefix hits · requests running and waiting");
 }

@@ -34,6 +34,19 @@ RunFacts measure(const Timeline& timeline) {
   return facts;
 }
 
+// [steps] At the end of each step; 0 before the first step of `other` and after its last. Both have ascending steps.
+std::vector<float> utilization_at(const std::vector<std::int64_t>& steps, const Timeline& other) {
+  std::vector<float> values;
+  values.reserve(steps.size());
+  std::size_t next = 0;  // the first row of `other` that is later than the step
+  for (const std::int64_t step : steps) {
+    while (next < other.step.size() && other.step[next] <= step) ++next;
+    const bool within = next > 0 && step <= other.step.back();
+    values.push_back(within ? other[Series::utilization][next - 1] : 0);
+  }
+  return values;
+}
+
 int digits(double number) {
   return static_cast<int>(number_text(std::llround(number)).size());
 }
@@ -77,7 +90,7 @@ const RunFacts& TimelineCache::facts(const Run& run) {
 const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene& scene) {
   const RunFacts& of_run = facts(scene.run());
   const bool stacked = scene.view == View::timeline;
-  const SizeKey key{body, stacked, scene.viewport_of(PanelId::timeline), scene.font_scale, scene.compared_utilization};
+  const SizeKey key{body, stacked, scene.viewport_of(PanelId::timeline), scene.font_scale, scene.compared_run};
   if (size_ == key) return prepared_;
   size_ = key;
 
@@ -99,9 +112,8 @@ const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene&
         curve(columns(timeline[series], axis), axis, prepared_.plot(series), prepared_.top(series));
   }
   prepared_.compared = {};
-  if (scene.compared_utilization != nullptr && timeline.steps() > 0) {
-    std::vector<float> values = *scene.compared_utilization;
-    values.resize(static_cast<std::size_t>(timeline.steps()), 0);  // after its end nothing is used
+  if (scene.compared_run != nullptr && timeline.steps() > 0) {
+    const std::vector<float> values = utilization_at(timeline.step, scene.compared_run->timeline());
     prepared_.compared = curve(columns(values, axis), axis, prepared_.plot(Series::utilization), 1);
   }
   const GlyphSize size{scene.px(kGlyph), scene.px(kLabelFont) * 0.6};

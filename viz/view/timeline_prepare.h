@@ -42,7 +42,7 @@ struct PreparedTimeline {
   TimelineLayout layout;
   CountAxes counts;  // requests at the left, tokens at the right
   std::array<Curve, kSeries> curves;
-  Curve compared;  // the utilization of scene.compared_utilization; empty: none
+  Curve compared;  // the utilization of scene.compared_run; empty: none
   std::array<std::vector<MarkGroup>, kMarks> groups;
   [[nodiscard]] const QRectF& plot(Series series) const { return is_share(series) ? layout.shares : layout.counts; }
   [[nodiscard]] double top(Series series) const;  // of its axis
@@ -70,7 +70,7 @@ class TimelineCache {
     bool stacked = false;
     Viewport viewport;
     double font_scale = 0;
-    std::shared_ptr<const std::vector<float>> compared;  // kept, so that no other one has its address
+    std::shared_ptr<const Run> compared;  // kept, so that no other one has its address
     friend bool operator==(const SizeKey&, const SizeKey&) = default;
   };
   [[nodiscard]] static RunKey key_of(const Run& run);

@@ -43,19 +43,24 @@ void CompareBar::set_document(Document* document) {
   show_differences();
 }
 
+void CompareBar::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  show_differences();
+}
+
 void CompareBar::set_name(const QString& name, const QString& path) {
   name_->setText(tr("Compared with %1").arg(name));
   name_->setToolTip(path);
 }
 
 void CompareBar::show_differences() {
-  if (!document_->beside()) return;
+  if (!isVisible() || !document_ || !document_->beside()) return;  // counting takes milliseconds in a large pool
   const auto say = [this](const QString& words, const QString& numbers) {
     differences_->setText(words);
     numbers_->setText(numbers);
     numbers_->setVisible(!numbers.isEmpty());
   };
-  const Facts &ours = document_->run().facts(), &theirs = document_->compared_run()->facts();
+  const Facts &ours = document_->run().facts(), &theirs = document_->compared()->run().facts();
   if (!document_->marks_differences()) {
     return say(tr("Blocks are not compared:"),
                ours.page_size != theirs.page_size
@@ -64,7 +69,7 @@ void CompareBar::show_differences() {
   }
   const StateDifference differ = difference(document_->cursor().state(), document_->compared()->state());
   if (differ == StateDifference{}) return say(tr("Both caches store the same at this step"), {});
-  say(tr("Framed where they differ:"),
+  say(tr("Different at this step:"),
       tr("%1 blocks, %2 sequences").arg(number_text(differ.blocks), number_text(differ.sequences)));
 }
 

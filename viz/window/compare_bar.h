@@ -19,6 +19,9 @@ class CompareBar final : public QWidget {
   void set_document(Document* document);
   void set_name(const QString& name, const QString& path);  // of the compared run; the path is the tooltip
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
   void show_differences();
 

@@ -1,5 +1,6 @@
 #include "viz/window/export.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -34,6 +35,8 @@ int board_width(const Picture& picture) {
 
 // --- single pictures ---
 
+using Motions = std::vector<std::unique_ptr<Motion>>;  // of the run, and of the one beside it
+
 // All frames of an animation use the same panels and thus their caches.
 class Painting {
  public:
@@ -58,9 +61,7 @@ class Painting {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
       scene_.tile_now = &tile_now_;
     }
-    if (picture.compared) {
-      scene_.compared_utilization = {picture.compared, &picture.compared->timeline()[Series::utilization]};
-    }
+    scene_.compared_run = picture.compared;
     if (picture.beside) {
       beside_cursor_.emplace(picture.compared);
       beside_panels_ = make_panels();
@@ -122,16 +123,30 @@ class Painting {
     paint_runs(painter);
     return image;
   }
-  [[nodiscard]] Still still() const { return Still(scene_, {picture_.tile, attention_.flow, attention_.errors}); }
-  [[nodiscard]] std::unique_ptr<Motion> motion(const Still& before, const Still& after) const {
-    return std::make_unique<Motion>(panels_, size_of(picture_), picture_.scale, before, after);
+  // Of each run.
+  [[nodiscard]] std::vector<Still> stills() const {
+    std::vector<Still> stills;
+    stills.emplace_back(scene_, KeptScene{picture_.tile, attention_.flow, attention_.errors});
+    if (picture_.beside) stills.emplace_back(beside_, KeptScene{});
+    return stills;
   }
-  [[nodiscard]] QImage image(const Motion& motion, double t) const {
+  [[nodiscard]] Motions motions(const std::vector<Still>& before, const std::vector<Still>& after) const {
+    Motions motions;
+    for (std::size_t run = 0; run < before.size(); ++run) {
+      motions.push_back(
+          std::make_unique<Motion>(panels_of(run), QSizeF(board_), picture_.scale, before[run], after[run]));
+    }
+    return motions;
+  }
+  [[nodiscard]] QImage image(const Motions& motions, double t) const {
     QImage image = surface();
     QPainter painter(&image);
-    motion.paint_base(painter, t);
-    paint_board_overlay(painter, size_of(picture_), panels_, motion.scene_at(t));
-    motion.paint_movers(painter, t);
+    for (std::size_t run = 0; run < motions.size(); ++run) {
+      motions[run]->paint_base(painter, t);
+      paint_board_overlay(painter, board_, panels_of(run), motions[run]->scene_at(t));
+      motions[run]->paint_movers(painter, t);
+      painter.translate(board_.width() + kBetweenRuns, 0);
+    }
     return image;
   }
   void paint(QPaintDevice& device, double scale) const {
@@ -146,6 +161,7 @@ class Painting {
   }
 
  private:
+  [[nodiscard]] const Panels& panels_of(std::size_t run) const { return run == 0 ? panels_ : beside_panels_; }
   [[nodiscard]] QImage surface() const {
     QImage image(scaled_size(picture_).toSize(), QImage::Format_RGB32);
     if (image.isNull()) throw std::bad_alloc();
@@ -253,14 +269,14 @@ void write_film(PictureFormat format, const std::filesystem::path& path, const R
     writer->add(image, moved ? std::optional(timing.rest) : std::nullopt);
     count();
     if (++n == stills.size()) break;
-    const Still before = painting.still();
+    const std::vector<Still> before = painting.stills();
     painting.go_to(stills[n]);
-    const auto motion = timing.between > 0 ? painting.motion(before, painting.still()) : nullptr;
-    moved = motion && !motion->empty();
+    const Motions motions = timing.between > 0 ? painting.motions(before, painting.stills()) : Motions();
+    moved = !std::ranges::all_of(motions, [](const auto& motion) { return motion->empty(); });
     if (!moved) done += timing.between;  // the same picture all the time
     for (std::int64_t part = 1; moved && part <= timing.between; ++part) {
       const double t = static_cast<double>(part) / static_cast<double>(timing.between + 1);
-      writer->add(painting.image(*motion, t), timing.part);
+      writer->add(painting.image(motions, t), timing.part);
       count();
     }
   }
@@ -271,10 +287,9 @@ void write_film(PictureFormat format, const std::filesystem::path& path, const R
 // The only picture of a file of pixels.
 QImage picture_image(Painting& painting, const Picture& picture) {
   if (!picture.between) return painting.image();
-  const Still after = painting.still();
+  const std::vector<Still> after = painting.stills();
   painting.go_back();
-  const auto motion = painting.motion(painting.still(), after);
-  return painting.image(*motion, *picture.between);
+  return painting.image(painting.motions(painting.stills(), after), *picture.between);
 }
 
 }  // namespace

@@ -136,9 +136,6 @@ PictureFormat check_picture(const QString& path, const Run& run, const Picture& 
                       "the extension is not that of a picture format: use .png, .svg, .pdf, .gif, .webm or "
                       ".mp4"});
   check_size(picture, faults);
-  if (picture.beside && (picture.motion || picture.between)) {
-    faults.push_back({"", "a motion is that of one run, and this picture has two: leave the motion or the second out"});
-  }
   check_frames(run, picture, format.value_or(PictureFormat::gif), faults);
   if (picture.view == View::attention && picture.last_row && *picture.last_row > run.row_at(picture.position) &&
       !picture.attention_of) {

@@ -232,9 +232,7 @@ void MainWindow::connect_view_actions() {
   on(Do::motion, [this] { set_motion(actions_[Do::motion]->isChecked()); });
   on(Do::zoom_in, [this] { canvas_meant().zoomIn(); });
   on(Do::zoom_out, [this] { canvas_meant().zoomOut(); });
-  on(Do::zoom_fit, [this] {
-    for (Canvas* canvas : {canvas_, beside_canvas_}) canvas->zoomToFit();
-  });
+  on(Do::zoom_fit, [this] { canvas_->zoomToFit(); });
   on(Do::font_larger, [this] { set_font_scale(font_scale_ * kFontStep); });
   on(Do::font_smaller, [this] { set_font_scale(font_scale_ / kFontStep); });
   on(Do::font_normal, [this] { set_font_scale(1); });

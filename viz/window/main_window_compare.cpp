@@ -27,6 +27,8 @@ View with_two(View view) {
 }  // namespace
 
 void MainWindow::connect_compare() {
+  connect(canvas_, &Canvas::viewportChosen, beside_canvas_, &Canvas::setViewport);
+  connect(beside_canvas_, &Canvas::viewportChosen, canvas_, &Canvas::setViewport);
   connect(actions_[Do::compare], &QAction::triggered, this, [this] { ask_what_to_compare(); });
   connect(actions_[Do::beside], &QAction::triggered, this, [this](bool on) {
     beside_ = on;
@@ -112,6 +114,7 @@ void MainWindow::show_beside() {
   const bool shown = possible && document_->beside() && shows_run(view_);
   Document* const document = shown ? document_.get() : nullptr;
   if (beside_canvas_->document() != document) beside_canvas_->setDocument(document);
+  for (const Place& at : canvas_->places()) beside_canvas_->setViewport(at.panel, canvas_->viewport(at.panel));
   const bool appears = shown && beside_scroll_->isHidden();
   beside_scroll_->setVisible(shown);
   compare_bar_->setVisible(shown && !presentation_->on());

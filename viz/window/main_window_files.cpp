@@ -346,7 +346,7 @@ OpenWish MainWindow::wish_of_now() const {
   wish.position = document_->cursor().position();
   wish.pinned = document_->pinned();
   if (!document_->attention().candidate().isEmpty()) wish.candidate = document_->attention().candidate();
-  if (compared_run_) wish.compared = compared_path_;
+  if (compared_run_ && beside_) wish.compared = compared_path_;  // a hidden one is not opened again
   if (view_ == View::attention) {
     wish.flow = document_->attention().request();
     wish.flow_tiles = document_->attention().tiles_before_end();

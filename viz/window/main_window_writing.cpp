@@ -93,7 +93,6 @@ void MainWindow::ask_where_to_export() {
     picture.beside = beside_canvas_->isVisible();
     if (picture.beside) picture.beside_viewport = beside_canvas_->sceneNow().viewport;
     export_bar_->fill(picture);
-    if (picture.beside) picture.motion = false;
     picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();
     start_job(path, [run = run_, picture, path](const Job::Tell& tell) {
       write_picture(path, run, picture, [&tell](std::int64_t done, std::int64_t all) { return tell(0, done, all); });

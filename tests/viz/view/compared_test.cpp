@@ -168,7 +168,7 @@ TEST_F(Compared, PagesThatDifferAreFramedInTheSequences) {
 TEST_F(Compared, NothingIsFramedWithoutARunBesideOrWithPagesOfAnotherSize) {
   document.show_beside(false);
   EXPECT_EQ(canvas.sceneNow().compared, nullptr);
-  EXPECT_NE(canvas.sceneNow().compared_utilization, nullptr);
+  EXPECT_EQ(canvas.sceneNow().compared_run, small_batch());
   document.set_compared(changed_run("preemption", [](Scenario& s) { s.cache.page_size = 5; }));
   document.show_beside(true);
   EXPECT_EQ(canvas.sceneNow().compared, nullptr);
@@ -189,7 +189,7 @@ class ComparedCanvas : public Compared {
     scene.cursor = document.compared();
     scene.compared = &document.cursor().state();
     scene.of_compared = true;
-    scene.compared_utilization = nullptr;
+    scene.compared_run = nullptr;
     scene.pinned_lit = resolve(scene.state(), scene.facts(), scene.pinned);
     scene.hovered_lit = resolve(scene.state(), scene.facts(), scene.hovered);
     return scene;

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/viz/view/pool_scene.h"
@@ -216,6 +219,76 @@ TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColor) {
       ASSERT_NEAR(qBlue(pixel), blue / count, 1.01) << x << " " << y;
     }
   }
+}
+
+// Every sixth block stores one token less.
+bool is_other(std::int64_t block) {
+  return block % 6 == 0;
+}
+State other_than(State state) {
+  for (std::int64_t block = 0; block < state.blocks.size(); ++block) {
+    if (is_other(block)) --state.blocks.at(block).filled;
+  }
+  return state;
+}
+
+// Beside another run, blocks that differ keep their color, and all others are dimmed to a quarter of it.
+QColor dimmed(const QColor& color, const Theme& theme) {
+  const auto channel = [](int of, int card) { return static_cast<int>(std::lround(of + (card - of) * 0.75)); };
+  return {channel(color.red(), theme.card.red()), channel(color.green(), theme.card.green()),
+          channel(color.blue(), theme.card.blue())};
+}
+
+TEST(PoolPanel, BesideAnotherRunBlocksOfAFewPixelsAreDimmedWhereBothAreAlike) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light, ThemeKind::high_contrast}) {
+    Staged staged(scattered(20'000), kind);
+    const State other = other_than(staged.cursor.state());
+    const std::unique_ptr<Panel> panel = make_pool_panel();
+    const QImage alone = painted(*panel, kBody, staged.scene, kImage);
+    staged.scene.compared = &other;
+    const QImage beside = painted(*panel, kBody, staged.scene, kImage);
+    const PoolLayout layout = pool_layout(20'000, kBody, {}, 1);
+    ASSERT_EQ(layout.detail, PoolDetail::pixels);
+    int full = 0, dim = 0, wrong = 0;
+    for (std::int64_t block = 0; block < 20'000; ++block) {
+      const QPoint at = layout.grid.whole_rect(layout.place(block)).center().toPoint();
+      const QColor color(alone.pixel(at));
+      ++(is_other(block) ? full : dim);
+      wrong += beside.pixel(at) != (is_other(block) ? color : dimmed(color, *staged.scene.theme)).rgb() ? 1 : 0;
+    }
+    EXPECT_GT(full, 2000);
+    EXPECT_GT(dim, 10'000);
+    EXPECT_LE(wrong, 200);  // a middle may belong to an adjacent cell, because Qt rounds when it scales an image
+    EXPECT_EQ(spilled(beside, kBody.toRect()), 0);
+  }
+}
+
+TEST(PoolPanel, BesideAnotherRunASharedPixelIsTheMeanOfBlocksInFullColorAndDimmed) {
+  constexpr QRectF kSmall(8, 8, 60, 40);
+  Staged staged(scattered(9000));
+  const State other = other_than(staged.cursor.state());
+  staged.scene.compared = &other;
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const QImage image = painted(*panel, kSmall, staged.scene, {80, 60});
+  const PoolLayout layout = pool_layout(9000, kSmall, {}, 1);
+  const QRectF null_page = QRectF(layout.rect(9000).topLeft(), QSizeF(0, 0)).adjusted(-6, -6, 6, 6);  // has a sign
+  std::map<std::pair<int, int>, std::array<double, 4>> sums;                                          // by pixel
+  for (std::int64_t block = 0; block < 9000; ++block) {
+    const QPointF corner = layout.grid.whole_rect(layout.place(block)).topLeft() - layout.grid.area.topLeft();
+    QColor color = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme, layout.rect(block).width());
+    if (!is_other(block)) color = dimmed(color, *staged.scene.theme);
+    std::array<double, 4>& sum = sums[{static_cast<int>(corner.x()), static_cast<int>(corner.y())}];
+    sum[0] += color.red(), sum[1] += color.green(), sum[2] += color.blue(), sum[3] += 1;
+  }
+  for (const auto& [at, sum] : sums) {
+    const auto& [x, y] = at;
+    if (null_page.contains(QPointF(8 + x, 8 + y))) continue;
+    const QRgb pixel = image.pixel(8 + x, 8 + y);
+    ASSERT_NEAR(qRed(pixel), sum[0] / sum[3], 1.01) << x << " " << y;
+    ASSERT_NEAR(qGreen(pixel), sum[1] / sum[3], 1.01) << x << " " << y;
+    ASSERT_NEAR(qBlue(pixel), sum[2] / sum[3], 1.01) << x << " " << y;
+  }
+  EXPECT_GT(sums.size(), 1000U);
 }
 
 // One block of a million is not visible in a mean, and a black cell of 3 px is hard to find: the null page is drawn as

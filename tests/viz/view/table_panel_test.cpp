@@ -298,6 +298,49 @@ TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColor) {
   EXPECT_LT(wrong, checked / 4);
 }
 
+// Two sequences of 150 and 100 pages; every third page of `other` is in another block.
+std::shared_ptr<const Run> long_rows(bool other) {
+  std::vector<trace::Event> events{trace::RequestArrived{SeqIdx{0}, 20, 4}, trace::RequestArrived{SeqIdx{1}, 20, 4},
+                                   trace::StepBegan{StepIdx{0}, 0}, trace::RequestAdmitted{SeqIdx{0}, 0},
+                                   trace::RequestAdmitted{SeqIdx{1}, 0}};
+  for (std::int64_t block = 0; block < 250; ++block) {
+    const BlockIdx at{other && block % 3 == 0 ? 300 + block : block};
+    events.push_back(trace::BlockAllocated{at, SeqIdx{block / 150}, PageIdx{block % 150}});
+  }
+  events.push_back(trace::StepEnded{StepIdx{0}, 10});
+  return run_of(600, std::move(events));
+}
+
+// Beside another run, entries that differ keep their color; all others are dimmed, assigned or not.
+TEST(TablePanel, BesideAnotherRunEntriesOfAFewPixelsAreDimmedWhereBothAreAlike) {
+  Staged staged(long_rows(false));
+  const Cursor other = Staged(long_rows(true)).cursor;
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  ASSERT_TRUE(panel->cells(kBody, staged.scene, 10).empty());  // it is the level of pixels
+  const QImage alone = painted(*panel, kBody, staged.scene, kImage);
+  staged.scene.compared = &other.state();
+  const QImage beside = painted(*panel, kBody, staged.scene, kImage);
+  int full = 0, dim = 0, wrong = 0;
+  for (int y = static_cast<int>(kBody.top()); y < kBody.bottom(); ++y) {
+    for (int x = static_cast<int>(kBody.left()); x < kBody.right(); ++x) {
+      const Selection at = panel->hit({x + 0.5, y + 0.5}, kBody, staged.scene);
+      if (at.kind != Selection::Kind::page) continue;
+      const bool differs = at.page.value % 3 == 0 && at.page.value < (at.seq.value == 0 ? 150 : 100);
+      const QColor was(alone.pixel(x, y)), is(beside.pixel(x, y)), card = staged.scene.theme->card;
+      const auto quarter = [](int of, int of_card) { return of_card + (of - of_card) / 4.0; };
+      const bool as_expected = differs ? is == was
+                                       : std::abs(is.red() - quarter(was.red(), card.red())) <= 1 &&
+                                             std::abs(is.green() - quarter(was.green(), card.green())) <= 1 &&
+                                             std::abs(is.blue() - quarter(was.blue(), card.blue())) <= 1;
+      ++(differs ? full : dim);
+      wrong += as_expected ? 0 : 1;
+    }
+  }
+  EXPECT_GT(full, 1000);
+  EXPECT_GT(dim, 1000);
+  EXPECT_LT(wrong, (full + dim) / 100);  // for an edge that Qt rounds differently
+}
+
 // The last page of the longest sequence is visible even if an entry is one or two pixels wide.
 TEST(TablePanel, TheLastEntryOfTheLongestRowIsPainted) {
   std::vector<trace::Event> events{trace::RequestArrived{SeqIdx{0}, 20, 4}, trace::RequestArrived{SeqIdx{1}, 20, 4},

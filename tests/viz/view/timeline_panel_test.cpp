@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <QtGui/QImage>
@@ -164,15 +165,16 @@ TEST(TimelinePanel, PaintsTheSameWithAndWithoutAPast) {
   }
 }
 
-// A dotted curve of the other run's utilization; where that has ended it is at 0.
+// A dotted curve of the other run's utilization in the same steps; before its first step and after its last it is at 0.
 TEST(TimelinePanel, DrawsTheUtilizationOfAComparedRun) {
   for (const View view : {View::overview, View::timeline}) {
     Shown shown(run_of_steps(50), view);
     shown.cursor.seek_row(10);
     const QImage alone = shown.picture(*shown.panel);
     EXPECT_FALSE(shown.panel->subtitle(shown.scene).contains(QStringLiteral("dotted")));
-    for (const std::size_t steps : {std::size_t{0}, std::size_t{20}, std::size_t{50}, std::size_t{90}}) {
-      shown.scene.compared_utilization = std::make_shared<const std::vector<float>>(steps, 0.75F);
+    for (const auto& [first, steps] : {std::pair{0L, 0L}, {0L, 20L}, {0L, 50L}, {0L, 90L}, {12L, 20L}, {60L, 20L}}) {
+      SCOPED_TRACE(testing::Message() << steps << " steps from " << first);
+      shown.scene.compared_run = run_of_steps(steps, first);
       EXPECT_TRUE(shown.panel->subtitle(shown.scene).contains(QStringLiteral("dotted")));
       const PreparedTimeline& prepared = shown.prepared();
       const QRectF& plot = prepared.plot(Series::utilization);
@@ -181,13 +183,14 @@ TEST(TimelinePanel, DrawsTheUtilizationOfAComparedRun) {
         const StepAxis& axis = prepared.layout.axis;
         const double at = (point.x() - axis.x(0)) / (axis.x(1) - axis.x(0));  // the line begins and ends between steps
         const long step = std::clamp(std::lround(at), 0L, 49L);
-        const double expected = step < static_cast<long>(steps) ? 0.75 : 0;
-        EXPECT_NEAR(point.y(), y_of(plot, expected, 1), 1e-6) << steps << ' ' << step;
+        const double expected =
+            step >= first && step < first + steps ? static_cast<double>((step - first) % 11) / 10 : 0;
+        EXPECT_NEAR(point.y(), y_of(plot, expected, 1), 1e-5) << step;
       }
-      EXPECT_FALSE(shown.picture(*shown.panel) == alone) << steps;
-      EXPECT_TRUE(shown.picture(*shown.panel) == shown.picture(*make_timeline_panel())) << steps;
-      shown.scene.compared_utilization = nullptr;
-      EXPECT_TRUE(shown.picture(*shown.panel) == alone) << steps;
+      EXPECT_FALSE(shown.picture(*shown.panel) == alone);
+      EXPECT_TRUE(shown.picture(*shown.panel) == shown.picture(*make_timeline_panel()));
+      shown.scene.compared_run = nullptr;
+      EXPECT_TRUE(shown.picture(*shown.panel) == alone);
     }
   }
 }

@@ -102,7 +102,7 @@ TEST_F(CompareTest, AWishOpensBothAndTheBarNamesTheOther) {
   EXPECT_EQ(backend.opens, 2);
 }
 
-TEST_F(CompareTest, TheBarCountsWhatIsFramed) {
+TEST_F(CompareTest, TheBarCountsWhatDiffers) {
   const QString copy = copy_of("preemption");
   ASSERT_TRUE(open_two("preemption", copy));
   EXPECT_THAT(bar_words(), HasSubstr("Both caches store the same at this step"));
@@ -114,7 +114,7 @@ TEST_F(CompareTest, TheBarCountsWhatIsFramed) {
   document().seek_step(StepIdx{12});
   const StateDifference found = difference(document().cursor().state(), document().compared()->state());
   EXPECT_GT(found.blocks, 1);
-  EXPECT_THAT(bar_words(), HasSubstr("Framed where they differ:|" + std::to_string(found.blocks) + " blocks, " +
+  EXPECT_THAT(bar_words(), HasSubstr("Different at this step:|" + std::to_string(found.blocks) + " blocks, " +
                                      std::to_string(found.sequences) + " sequences"));
 }
 
@@ -245,6 +245,19 @@ TEST_F(CompareTest, ReloadKeepsTheComparison) {
   EXPECT_EQ(name_of_other(), "First light");
 }
 
+TEST_F(CompareTest, ReloadDoesNotShowARunThatIsHidden) {
+  ASSERT_TRUE(open_two("preemption", path_of("first_light")));
+  action(Do::beside).trigger();
+  ASSERT_FALSE(is_beside());
+  const Document* before = window->document();
+  const int opens = backend.opens;
+  action(Do::reload).trigger();
+  ASSERT_TRUE(wait_until([&] { return window->document() != before && window->document() != nullptr; }));
+  settle();
+  EXPECT_EQ(backend.opens, opens + 1);
+  EXPECT_FALSE(other().isVisible());
+}
+
 // A reload is no wish for another view.
 TEST_F(CompareTest, ReloadInTheTileViewStaysThere) {
   ASSERT_TRUE(open_two("preemption", path_of("first_light")));
@@ -276,6 +289,42 @@ TEST_F(CompareTest, TileAndAttentionShowOneRunAndTheOtherComesBack) {
   action(Do::beside).trigger();
   EXPECT_TRUE(is_beside());
   EXPECT_EQ(window->canvas().view(), View::overview);
+}
+
+// By wheel, by key and by dragging, in either picture; and the second run has the zoom that the first one had.
+TEST_F(CompareTest, BothPicturesHaveOneZoom) {
+  ASSERT_TRUE(open_two("preemption", path_of("first_light")));
+  Canvas& canvas = window->canvas();
+  const auto zoom_of = [](const Canvas& of) { return of.viewport(PanelId::pool); };
+  const auto middle = [](const Canvas& of) {
+    return std::ranges::find(of.places(), PanelId::pool, &Place::panel)->body.center().toPoint();
+  };
+  const auto wheel = [&](Canvas& on, Qt::KeyboardModifiers with) {
+    QWheelEvent event(middle(on), on.mapToGlobal(middle(on)), {}, {0, 120}, Qt::NoButton, with, Qt::NoScrollPhase,
+                      false);
+    QCoreApplication::sendEvent(&on, &event);
+  };
+  window->set_view(View::pool);
+  for (Canvas* const on : {&canvas, &other()}) {
+    const Viewport before = zoom_of(canvas);
+    wheel(*on, {});
+    wheel(*on, {});
+    EXPECT_GT(zoom_of(*on).zoom, before.zoom);
+    EXPECT_EQ(zoom_of(canvas), zoom_of(other()));
+    const Viewport zoomed = zoom_of(canvas);
+    wheel(*on, Qt::ShiftModifier);
+    EXPECT_NE(zoom_of(*on), zoomed);
+    EXPECT_EQ(zoom_of(canvas), zoom_of(other()));
+  }
+  action(Do::beside).trigger();
+  wheel(canvas, {});
+  action(Do::beside).trigger();
+  ASSERT_TRUE(is_beside());
+  EXPECT_EQ(zoom_of(canvas), zoom_of(other()));
+  EXPECT_GT(zoom_of(canvas).zoom, 0);
+  action(Do::zoom_fit).trigger();
+  EXPECT_EQ(zoom_of(canvas), Viewport{});
+  EXPECT_EQ(zoom_of(other()), Viewport{});
 }
 
 TEST_F(CompareTest, ASmallWindowHasTheRunsOneAboveTheOther) {
@@ -339,7 +388,7 @@ TEST_F(CompareTest, F6ReachesBothPicturesAndTheBar) {
   EXPECT_EQ(reached.size(), 3u);
 }
 
-TEST_F(CompareTest, ZoomActsOnThePictureWithTheFocus) {
+TEST_F(CompareTest, ZoomByAMenuActsOnBothPicturesWhicheverHasTheFocus) {
   ASSERT_TRUE(open_two("preemption", path_of("prefix_sharing")));
   window->resize(2400, 1200);
   window->set_view(View::pool);
@@ -348,12 +397,14 @@ TEST_F(CompareTest, ZoomActsOnThePictureWithTheFocus) {
   other().focusPanel(PanelId::pool);
   ASSERT_TRUE(action(Do::zoom_in).isEnabled());
   action(Do::zoom_in).trigger();
-  EXPECT_NE(other().viewport(PanelId::pool), Viewport{});
-  EXPECT_EQ(window->canvas().viewport(PanelId::pool), Viewport{});
+  const Viewport once = other().viewport(PanelId::pool);
+  EXPECT_NE(once, Viewport{});
+  EXPECT_EQ(window->canvas().viewport(PanelId::pool), once);
   window->canvas().setFocus();
   window->canvas().focusPanel(PanelId::pool);
   action(Do::zoom_in).trigger();
-  EXPECT_NE(window->canvas().viewport(PanelId::pool), Viewport{});
+  EXPECT_GT(window->canvas().viewport(PanelId::pool).zoom, once.zoom);
+  EXPECT_EQ(other().viewport(PanelId::pool), window->canvas().viewport(PanelId::pool));
   action(Do::zoom_fit).trigger();
   EXPECT_EQ(window->canvas().viewport(PanelId::pool), Viewport{});
   EXPECT_EQ(other().viewport(PanelId::pool), Viewport{});
@@ -418,6 +469,42 @@ TEST_F(CompareTest, ThePictureBesideIsTwoBoards) {
     };
     EXPECT_TRUE(equal(half(0), board_of(window->canvas(), picture.viewport))) << scale;
     EXPECT_TRUE(equal(half(708), board_of(other(), picture.beside_viewport))) << scale;
+  }
+}
+
+// Of both runs: at 0 the step before, at 1 the step, and neither halfway.
+TEST_F(CompareTest, ThePictureOfAMotionHasTheMotionsOfBothRuns) {
+  ASSERT_TRUE(open_two("preemption", path_of("first_light")));
+  const std::shared_ptr<const viz::Run> run(std::shared_ptr<void>(), &document().run());
+  Picture picture;
+  picture.size = {1408, 700};
+  picture.compared = document().compared_run();
+  picture.beside = true;
+  const auto written = [&](const Picture& of) {
+    const QString file = folder.filePath(QStringLiteral("moving.png"));
+    write_picture(file, run, of);
+    return QImage(file).convertToFormat(QImage::Format_RGB32);
+  };
+  const auto equal = [&](const QImage& a, const QImage& b, int from) {
+    const QRect half = QRectF(from * picture.scale, 0, 700 * picture.scale, 700 * picture.scale).toRect();
+    return a.copy(half) == b.copy(half);
+  };
+  for (const double scale : {1.0, 2.0}) {
+    picture.scale = scale;
+    std::array<QImage, 2> stills;
+    for (const int step : {2, 3}) {
+      picture.position = document().run().end_of_row(step + 1);
+      stills[static_cast<std::size_t>(step - 2)] = written(picture);
+    }
+    Picture moving = picture;
+    for (const double t : {0.0, 0.5, 1.0}) {
+      moving.between = t;
+      const QImage image = written(moving);
+      for (const int from : {0, 708}) {
+        EXPECT_EQ(equal(image, stills[0], from), t == 0) << t << ' ' << from;
+        EXPECT_EQ(equal(image, stills[1], from), t == 1) << t << ' ' << from;
+      }
+    }
   }
 }
 

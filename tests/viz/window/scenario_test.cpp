@@ -74,7 +74,7 @@ TEST_F(ScenarioTest, TheTimelineShowsTheUtilizationOfTheFilesRun) {
     ASSERT_TRUE(ran());
     ASSERT_NE(document().compared_run(), nullptr);
     EXPECT_EQ(document().compared_run()->timeline()[Series::utilization], of_file);
-    EXPECT_EQ(*window->canvas().sceneNow().compared_utilization, of_file);
+    EXPECT_EQ(window->canvas().sceneNow().compared_run, document().compared_run());
   }
   action(Do::undo).trigger();
   action(Do::undo).trigger();
