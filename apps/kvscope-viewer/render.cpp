@@ -68,14 +68,13 @@ std::int64_t busiest_row(const viz::Run& run) {
 
 std::int64_t row_of_step(const viz::Run& run, const char* option, std::int64_t step) {
   if (step == -1) return 0;
-  const std::vector<std::int64_t>& steps = run.timeline().step;
-  const auto found = std::ranges::find(steps, step);
-  if (found == steps.end()) {
-    throw InputError(
-        "command line", option,
-        fmt::format("{} is not in the run: it has {} steps, and -1 is what came before the first", step, steps.size()));
+  const std::optional<std::int64_t> row = run.find_row(StepIdx{step});
+  if (!row) {
+    throw InputError("command line", option,
+                     fmt::format("{} is not in the run: it has {} steps, and -1 is what came before the first", step,
+                                 run.facts().rows - 1));
   }
-  return found - steps.begin() + 1;
+  return *row;
 }
 
 bool is_film(const RenderRequest& request) {
@@ -85,10 +84,7 @@ bool is_film(const RenderRequest& request) {
 
 // The row of the step of a tile that the trace holds; a kernel's trace has none.
 std::optional<std::int64_t> row_of_tile(const viz::Run& run, const std::optional<viz::RecordedTile>& tile) {
-  if (!tile) return std::nullopt;
-  const std::vector<std::int64_t>& steps = run.timeline().step;
-  const auto found = std::ranges::find(steps, tile->opened.step.value);
-  return found == steps.end() ? std::nullopt : std::optional(found - steps.begin() + 1);
+  return tile ? run.find_row(tile->opened.step) : std::nullopt;
 }
 
 void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Run& run,

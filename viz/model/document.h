@@ -69,7 +69,6 @@ class Document final : public QObject {
   // Tiles that the trace holds; which of them is shown, nothing: the one of the request.
   [[nodiscard]] const std::vector<RecordedTile>& recorded() const { return recorded_; }
   [[nodiscard]] std::optional<std::size_t> recorded_tile() const { return recorded_tile_; }
-  [[nodiscard]] bool tile_follows() const { return tile_follows_; }
   [[nodiscard]] bool tile_playing() const { return tile_timer_.isActive(); }
   // Where the tile's cache is: after the last write of its step, before sequences of the step end. Null unless the tile
   // view is shown.

@@ -23,7 +23,11 @@ struct Facts {
   std::int64_t table_columns = 0;  // of the lookup table: maximum number of pages of any sequence, at least 1
   std::int64_t sequences = 0;      // sequences that arrive during the run: 1 + the highest number
   std::int64_t events = 0;
-  std::int64_t rows = 0;  // 1 + steps
+  std::int64_t rows = 0;                      // 1 + steps
+  std::int64_t first_step = 0, end_step = 0;  // [first, end) of the steps' numbers: a trace may begin at any step
 };
+
+// "step 105 is outside [0, 47)", "the run has no step"; empty: the run has it.
+[[nodiscard]] std::string why_no_step(std::int64_t step, const Facts& facts);
 
 }  // namespace kvscope::viz

@@ -37,11 +37,21 @@ void check_limit(const std::string& shown, const char* what, std::int64_t value,
 
 }  // namespace
 
+std::string why_no_step(std::int64_t step, const Facts& facts) {
+  if (facts.first_step == facts.end_step) return "the run has no step";
+  if (step >= facts.first_step && step < facts.end_step) return {};
+  return fmt::format("step {} is outside [{}, {})", step, facts.first_step, facts.end_step);
+}
+
 FactsScan::FactsScan(const EventSource& source, std::string shown) : shown_(std::move(shown)) {
   facts_.scenario = scenario_of(source.meta());
   facts_.detail = source.detail();
   facts_.events = source.events();
   facts_.rows = source.rows();
+  if (facts_.rows > 1) {
+    facts_.first_step = source.span(1).step.value;
+    facts_.end_step = source.span(facts_.rows - 1).step.value + 1;
+  }
   facts_.name = facts_.scenario && !facts_.scenario->name.empty() ? facts_.scenario->name : shown_;
   if (facts_.scenario) {
     const CacheConfig& cache = facts_.scenario->cache;

@@ -133,7 +133,9 @@ class Parser {
     return of_page(of, PageIdx{number});
   }
   Target step(std::int64_t number) const {
-    check("step", number, facts_.rows - 1);
+    if (const std::string why = why_no_step(number, facts_); !why.empty()) {
+      throw InputError("find", fmt::format("'{}'", text_), why);
+    }
     return of_step(StepIdx{number});
   }
   // What a tile does not have lights nothing: which tile is shown is not known here.

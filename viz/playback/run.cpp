@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <list>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -54,6 +55,7 @@ class Run::Impl {
   }
 
   std::shared_ptr<const std::vector<trace::Event>> events_of_row(std::int64_t row) {
+    const std::lock_guard lock(kept_mutex_);
     const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.row == row; });
     if (found != kept_.end()) {
       kept_.splice(kept_.begin(), kept_, found);
@@ -134,7 +136,8 @@ class Run::Impl {
 
   const OpenProgress* ask_ = nullptr;
   std::optional<Checkpoints> checkpoints_;
-  std::list<Kept> kept_;  // the most recently used first
+  std::mutex kept_mutex_;  // of the next two
+  std::list<Kept> kept_;   // the most recently used first
   std::int64_t events_kept_ = 0;
 };
 
@@ -222,6 +225,11 @@ Position Run::written_of_row(std::int64_t row) const {
 std::int64_t Run::row_of_step(StepIdx step) const {
   const std::vector<std::int64_t>& steps = timeline().step;
   return std::upper_bound(steps.begin(), steps.end(), step.value) - steps.begin();
+}
+
+std::optional<std::int64_t> Run::find_row(StepIdx step) const {
+  const std::int64_t row = row_of_step(step);
+  return row > 0 && span(row).step == step ? std::optional(row) : std::nullopt;
 }
 
 std::shared_ptr<const std::vector<trace::Event>> Run::events_of_row(std::int64_t row) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -66,9 +67,11 @@ class Run {
   // After the row's last tokens_written, when the step's kernels read the cache: later in the step, sequences end and
   // release their blocks. The end of a row without tokens_written.
   [[nodiscard]] Position written_of_row(std::int64_t row) const;
+  [[nodiscard]] std::optional<std::int64_t> find_row(StepIdx step) const;
   // The last row whose step is at most `step`: a trace may begin at any step. 0: before the first step.
   [[nodiscard]] std::int64_t row_of_step(StepIdx step) const;
-  // The most recently used rows stay unpacked: scrolling through a table of events unpacks each row once.
+  // The most recently used rows stay unpacked: scrolling through a table of events unpacks each row once. As all other
+  // members, it may be called by several threads at once: a picture is written while the window goes on.
   [[nodiscard]] std::shared_ptr<const std::vector<trace::Event>> events_of_row(std::int64_t row) const;
 
   // All events, in order.

@@ -13,9 +13,7 @@ namespace {
 // The row of `other` with the step of a row of `run`; -1: it has none. Row 0 has the events before the first step.
 std::int64_t same_row(const Run& run, std::int64_t row, const Run& other) {
   if (row == 0) return 0;
-  const StepIdx step = run.span(row).step;
-  const std::int64_t found = other.row_of_step(step);
-  return found > 0 && other.span(found).step == step ? found : -1;
+  return other.find_row(run.span(row).step).value_or(-1);
 }
 
 constexpr std::string_view kTime = "time_us";

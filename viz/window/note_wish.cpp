@@ -56,7 +56,7 @@ OpenWish wish_of(const NotePart& link, const Facts& facts) {
   };
   reading([&] {
     if (!target.step) return;
-    check_index("step", *target.step, facts.rows - 1);
+    if (const std::string why = why_no_step(*target.step, facts); !why.empty()) throw IndexError(why);
     wish.step = StepIdx{*target.step};
   });
   reading([&] {

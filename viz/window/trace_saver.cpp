@@ -18,7 +18,6 @@ void save_trace(const Run& run, const QString& path, const Job::Tell& tell) {
   std::erase_if(meta, [](const auto& entry) { return trace::is_reserved_meta_key(entry.first); });
   trace::TraceWriter writer(std::filesystem::path(path.toStdString()), run.facts().detail, std::move(meta));
   const std::int64_t all = run.facts().events;
-  // Reads the tape, because events_of_row() is for one thread only.
   for (EventTape::Reader reader(run.tape(), 0); reader.position() < all;) {
     if (reader.position() % kTellEvery == 0 && !tell(0, reader.position(), all)) throw Cancelled();
     std::visit([&writer](const auto& event) { writer.record(event); }, reader.next());

@@ -16,6 +16,7 @@ namespace {
 Facts facts() {
   Facts facts = testing_support::small_facts();
   facts.rows = 21;
+  facts.end_step = 20;
   facts.events = 300;
   return facts;
 }
@@ -108,6 +109,18 @@ TEST(Find, IndicesOutsideTheRunAreRejectedWithTheirRange) {
   EXPECT_EQ(found("event 0"), Target(FindPosition{Position{1}}));
   EXPECT_EQ(found("event 299"), Target(FindPosition{Position{300}}));
   EXPECT_EQ(rejected("event 300"), "find: 'event 300': event 300 is outside [0, 300)");
+}
+
+// A trace may begin at any step.
+TEST(Find, StepsAreThoseOfTheRun) {
+  Facts late = facts();
+  late.first_step = 100, late.end_step = 120;
+  for (const std::int64_t step : {100, 105, 119}) {
+    EXPECT_EQ(parse_find("step " + std::to_string(step), late), Target(of_step(StepIdx{step})));
+  }
+  EXPECT_EQ(rejected("step 99", late), "find: 'step 99': step 99 is outside [100, 120)");
+  EXPECT_EQ(rejected("step 3", late), "find: 'step 3': step 3 is outside [100, 120)");
+  EXPECT_EQ(rejected("step 120", late), "find: 'step 120': step 120 is outside [100, 120)");
 }
 
 TEST(Find, RunWithoutSequencesOrStepsIsReported) {

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
+#include <optional>
+#include <thread>
+#include <variant>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "tests/viz/playback/memory_source.h"
@@ -93,6 +98,51 @@ TEST(Run, LongRowsPushOutTheOneNotUsedForLongest) {
   EXPECT_EQ(second->size(), 100'002u);
   // There is a checkpoint inside such a row, so no seek starts at its beginning.
   EXPECT_GE(run->checkpoint_before(Position{99'000}).value, 99'000 - Run::kCheckpointEvents);
+}
+
+// A picture or an animation is written by a thread of its own, from the run that the window shows. Regression: both
+// threads changed the list of kept rows, and the viewer ended by a signal.
+TEST(Run, ManyThreadsReadRowsAtOnce) {
+  std::vector<trace::Event> events;
+  for (std::int64_t step = 0; step < 40; ++step) {
+    events.push_back(trace::StepBegan{StepIdx{step}, 0});
+    for (int i = 0; i < 5'000; ++i) {
+      events.push_back(trace::BlockAllocated{BlockIdx{0}, SeqIdx{0}, PageIdx{0}});
+      events.push_back(trace::BlockReleased{BlockIdx{0}, SeqIdx{0}, PageIdx{0}, 0, false});
+    }
+    events.push_back(trace::StepEnded{StepIdx{step}, 0});
+  }
+  const auto run = open(events);  // more events than are kept
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::int64_t n = 0; n < 200; ++n) {
+        const std::int64_t row = (n * (2 * thread + 1) + thread) % 40 + 1;
+        const auto read = run->events_of_row(row);
+        const auto* begun = std::get_if<trace::StepBegan>(&read->front());
+        wrong += read->size() == 10'002u && begun != nullptr && begun->step == StepIdx{row - 1} ? 0 : 1;
+        wrong += run->written_of_row(row) == run->end_of_row(row) ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Run, ARowIsFoundByTheNumberOfItsStep) {
+  std::vector<trace::Event> events;
+  for (const std::int64_t step : {7, 8, 11}) {
+    events.push_back(trace::StepBegan{StepIdx{step}, 0});
+    events.push_back(trace::StepEnded{StepIdx{step}, 0});
+  }
+  const auto run = open(events);
+  EXPECT_EQ(run->facts().first_step, 7);
+  EXPECT_EQ(run->facts().end_step, 12);
+  EXPECT_EQ(run->find_row(StepIdx{7}), 1);
+  EXPECT_EQ(run->find_row(StepIdx{11}), 3);
+  for (const std::int64_t step : {0, 6, 9, 12}) EXPECT_EQ(run->find_row(StepIdx{step}), std::nullopt) << step;
+  EXPECT_EQ(open({})->facts().end_step, 0);
 }
 
 TEST(Run, ProgressCountsUpToAllEvents) {

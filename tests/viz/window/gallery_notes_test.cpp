@@ -85,6 +85,7 @@ TEST(GalleryNotes, EveryLinkLeadsToWhatItNames) {
 TEST(NoteWish, EveryFaultOfALinkIsReported) {
   Facts facts;
   facts.rows = 5;
+  facts.end_step = 4;
   facts.sequences = 2;
   facts.blocks = 8;
   facts.page_size = 4;
