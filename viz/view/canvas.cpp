@@ -113,6 +113,7 @@ Scene Canvas::sceneNow() const {
   if (shows_run(view_) && document_->marks_differences()) scene.compared = &other->state();
   if (side_ == Side::compared) {
     scene.of_compared = true;
+    scene.compared_run = document_->cursor().shared_run();
     scene.pinned_lit = document_->compared_pinned_lit();
     scene.hovered_lit = document_->compared_hovered_lit();
     return scene;

@@ -34,6 +34,7 @@ class ChainPanel final : public TilePanel {
     return QString::fromStdString(viz::chain(*scene.tile, *scene.tile_now, scene.lit().tile));
   }
   void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const override {
+    if (!scene.in_window) return;
     const QFont font = ui_font(scene.px(kKeys));
     const QString keys = tr(", and . step · Space plays · click any cell to follow it both ways");
     const QRectF line(body.left(), body.bottom() - scene.px(kKeysHeight), body.width(), scene.px(kKeysHeight));

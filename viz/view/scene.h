@@ -42,12 +42,14 @@ struct Scene {
   QString flow_instead;                       // without a flow: why
   const AttentionErrors* errors = nullptr;
   QString errors_instead;
+  bool in_window = true;                   // hints name keys and what the pointer does; else the picture has none
   bool spotlight = false;                  // everything except the pinned object is dimmed
   std::optional<std::size_t> tile_layout;  // of tile_layouts(), beside the tile's own; none: compared_layout()
 
-  std::shared_ptr<const Run> compared_run;  // that this one is compared with, for the timeline; null: none
-  const State* compared = nullptr;          // its state, if objects that differ are marked; null: none is
-  bool of_compared = false;  // the cursor is the compared run's, and `compared` is the state of the other
+  // The other of the two runs, for one axis of steps and one scale of both timelines; null: none.
+  std::shared_ptr<const Run> compared_run;
+  const State* compared = nullptr;  // its state, if objects that differ are marked; null: none is
+  bool of_compared = false;         // the cursor is the compared run's, and `compared` is the state of the other
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }

@@ -142,8 +142,9 @@ void SharedPanel::paint_more(QPainter& painter, const SharedLayout& at, const Sc
   if (at.more.isEmpty()) return;
   const QFont font = ui_font(scene.px(kSharedWords));
   const QString lines = tr("lines %1–%2 of %3").arg(at.first_line()).arg(at.end_line() - 1).arg(at.size.lines);
-  const QStringList texts = at.bar.isEmpty() ? QStringList{tr("zoom in to read the chunks"), tr("zoom in")}
-                                             : QStringList{tr("%1 · scroll or zoom out").arg(lines), lines};
+  QStringList texts = at.bar.isEmpty() ? QStringList{tr("zoom in to read the chunks"), tr("zoom in")}
+                                       : QStringList{tr("%1 · scroll or zoom out").arg(lines), lines};
+  if (!scene.in_window) texts = {at.bar.isEmpty() ? QString() : lines};
   draw_text_in(painter, font, scene.theme->text_quiet, at.more, Qt::AlignLeft,
                first_that_fits(font, texts, at.more.width()));
 }

@@ -128,10 +128,15 @@ QString elided(const QFont& font, const QString& text, double room) {
 QString whole_parts(const QFont& font, const QString& text, double room) {
   if (text_width(font, text) <= room) return text;
   for (qsizetype at = text.size() - 1; at > 0; --at) {
-    const bool list = text[at] == QLatin1Char(',') || text[at] == QLatin1Char(';') || text[at] == QLatin1Char(':');
     const bool dot = text[at] == QChar(u' ') && text.mid(at + 1, 2) == QStringLiteral("· ");
-    const bool ends = dot || (list && at + 1 < text.size() && text[at + 1] == QLatin1Char(' '));
-    if (ends && text_width(font, text.left(at)) <= room) return text.left(at);
+    const bool before_blank = at + 1 < text.size() && text[at + 1] == QLatin1Char(' ');
+    const bool list = text[at] == QLatin1Char(',') || text[at] == QLatin1Char(';');
+    const bool sentence = text[at] == QLatin1Char('.');
+    // What introduces a list is a part of its own only at the beginning.
+    const bool colon = text[at] == QLatin1Char(':') && !text.left(at).contains(QStringLiteral(". "));
+    const bool ends = dot || (before_blank && (list || sentence || colon));
+    const QString part = text.left(sentence ? at + 1 : at);
+    if (ends && text_width(font, part) <= room) return part;
   }
   return {};
 }

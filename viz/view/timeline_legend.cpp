@@ -57,36 +57,30 @@ void paint_item(QPainter& painter, const QRectF& row, const LegendItem& item, bo
 
 namespace {
 
-// Paints as many items as fit, from the left. Returns the x for the next item.
-double flow(QPainter& painter, const QRectF& row, std::span<const LegendItem> items, const Scene& scene) {
-  double x = row.left();
+void paint_one_line(QPainter& painter, QRectF row, std::span<const LegendItem> items, const Scene& scene) {
   for (const LegendItem& item : items) {
-    const double width = item_width(item, scene);
-    if (x + width > row.right() + 0.5) break;
-    paint_item(painter, QRectF(x, row.top(), width, row.height()), item, false, scene);
-    x += width + kBetween;
+    paint_item(painter, row, item, false, scene);
+    row.setLeft(row.left() + item_width(item, scene) + kBetween);
   }
-  return x;
 }
 
 }  // namespace
 
 void paint_items(QPainter& painter, const QRectF& row, std::span<const LegendItem> left,
                  std::span<const LegendItem> right, const Scene& scene) {
-  if (row.height() >= scene.px(2 * kLegendLine)) {
-    LegendFlow lines(row, scene.font_scale);
-    for (const std::span<const LegendItem> items : {left, right}) {
-      for (const LegendItem& item : items) {
-        if (const std::optional<QRectF> at = lines.next(item_width(item, scene)))
-          paint_item(painter, *at, item, false, scene);
-      }
-    }
-    return;
+  const double at_left = items_width(left, scene), at_right = items_width(right, scene);
+  if (row.height() < scene.px(2 * kLegendLine) && at_left + kBetween + at_right <= row.width()) {
+    paint_one_line(painter, row, left, scene);
+    return paint_one_line(painter, row.adjusted(row.width() - at_right, 0, 0, 0), right, scene);
   }
-  const double end = flow(painter, row, left, scene);
-  const double width = items_width(right, scene);
-  if (row.right() - width < end) return;
-  flow(painter, row.adjusted(row.width() - width, 0, 0, 0), right, scene);
+  LegendFlow lines(row, scene.font_scale);
+  for (const std::span<const LegendItem> items : {left, right}) {
+    for (const LegendItem& item : items) {
+      if (const std::optional<QRectF> at = lines.next(item_width(item, scene)))
+        paint_item(painter, *at, item, false, scene);
+    }
+  }
+  paint_dots(painter, lines, ui_font(scene.px(kLegendFont)), scene.theme->text_quiet);
 }
 
 }  // namespace kvscope::viz

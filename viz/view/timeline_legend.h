@@ -34,7 +34,8 @@ void paint_words(QPainter& painter, const QRectF& rect, const QString& text, con
 [[nodiscard]] double items_width(std::span<const LegendItem> items, const Scene& scene);
 // Paints one item. The name is elided if necessary; the value follows it, or is right-aligned in `row` if `spread`.
 void paint_item(QPainter& painter, const QRectF& row, const LegendItem& item, bool spread, const Scene& scene);
-// Paints one row of items: as many of `left` as fit, left-aligned; `right` right-aligned if all of it fits beside them.
+// Paints items on the lines of a row: `left`, and after it `right`; on a single line where both fit, `right` is at its
+// end. Dots stand for the items that do not fit.
 void paint_items(QPainter& painter, const QRectF& row, std::span<const LegendItem> left,
                  std::span<const LegendItem> right, const Scene& scene);
 

@@ -63,7 +63,7 @@ class TimelinePanel final : public Panel {
 
 QString TimelinePanel::subtitle(const Scene& scene) const {
   if (scene.run().timeline().steps() == 0) return tr("no steps");
-  if (scene.compared_run != nullptr) return tr("dotted: utilization of the compared run");
+  if (scene.compared_run != nullptr) return tr("dotted: utilization of the other run");
   return scene.view == View::timeline ? tr("shares of the pool · requests and tokens of each step · what happened when")
                                       : tr("used share of the pool · prefix hits · requests running and waiting");
 }
@@ -265,7 +265,7 @@ void TimelinePanel::paint_readout(QPainter& painter, const QRectF& body, const P
 
 Selection TimelinePanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
   const std::optional<std::int64_t> index = step_at(prepare(body, scene).layout, at);
-  if (!index) return {};
+  if (!index || *index >= scene.run().timeline().steps()) return {};  // of the compared run only
   return of_step(StepIdx{scene.run().timeline().step[static_cast<std::size_t>(*index)]});
 }
 

@@ -107,6 +107,7 @@ void paint_times(QPainter& painter, const PreparedTimeline& p, const Scene& scen
   QColor quiet = scene.theme->text_quiet;
   quiet.setAlphaF(0.8F);
   for (const std::int64_t index : labeled_steps(p, scene)) {
+    if (index >= scene.run().timeline().steps()) break;  // of the compared run
     const QString time = time_of(scene.run().timeline(), index);
     const QRectF rect = label_rect(row, p.layout.axis.x(index), width_of(time, font) + 1, p);
     paint_words(painter, rect, time, font, quiet, Qt::AlignVCenter | Qt::AlignLeft);
@@ -199,7 +200,7 @@ void paint_step_labels(QPainter& painter, const PreparedTimeline& p, const QRect
   const QFont font = mono_font(scene.px(kLabelFont));
   for (const std::int64_t index : labeled_steps(p, scene)) {
     const double x = p.layout.axis.x(index);
-    const QString number = number_of(scene.run().timeline(), index);
+    const QString number = number_text(scene.run().timeline().step.front() + index);
     const QRectF rect = label_rect(row, x, width_of(number, font) + 1, p);
     if (!flag.isEmpty() && rect.adjusted(-kBeside, 0, kBeside, 0).intersects(flag)) continue;
     paint_hair(painter, QRectF(std::round(x - 0.5), row.top(), 1, scene.px(kTick)), scene);

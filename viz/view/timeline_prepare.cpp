@@ -34,12 +34,28 @@ RunFacts measure(const Timeline& timeline) {
   return facts;
 }
 
-// [steps] At the end of each step; 0 before the first step of `other` and after its last. Both have ascending steps.
-std::vector<float> utilization_at(const std::vector<std::int64_t>& steps, const Timeline& other) {
+// Both runs have one axis if they begin with the same step: as long as the longer one.
+std::int64_t steps_of_axis(const Timeline& timeline, const Run* other) {
+  const std::int64_t steps = timeline.steps();
+  if (other == nullptr || steps == 0 || other->timeline().steps() == 0) return steps;
+  return other->timeline().step.front() == timeline.step.front() ? std::max(steps, other->timeline().steps()) : steps;
+}
+
+// As many values as the axis has steps: after its end a run has none.
+template <class T>
+std::span<const T> with_zeros(const std::vector<T>& values, std::int64_t steps, std::vector<T>& storage) {
+  if (std::ssize(values) == steps) return values;
+  storage = values;
+  storage.resize(static_cast<std::size_t>(steps));
+  return storage;
+}
+
+// [steps] At the end of each step from `first`; 0 before the first step of `other` and after its last.
+std::vector<float> utilization_at(std::int64_t first, std::int64_t steps, const Timeline& other) {
   std::vector<float> values;
-  values.reserve(steps.size());
+  values.reserve(static_cast<std::size_t>(steps));
   std::size_t next = 0;  // the first row of `other` that is later than the step
-  for (const std::int64_t step : steps) {
+  for (std::int64_t step = first; step < first + steps; ++step) {
     while (next < other.step.size() && other.step[next] <= step) ++next;
     const bool within = next > 0 && step <= other.step.back();
     values.push_back(within ? other[Series::utilization][next - 1] : 0);
@@ -87,8 +103,20 @@ const RunFacts& TimelineCache::facts(const Run& run) {
   return prepared_.facts;
 }
 
+RunFacts TimelineCache::of_both(const Scene& scene) {
+  RunFacts both = facts(scene.run());
+  if (scene.compared_run == nullptr) return both;
+  if (measured_ != scene.compared_run) {
+    measured_ = scene.compared_run;
+    of_measured_ = measure(measured_->timeline());
+  }
+  both.most_requests = std::max(both.most_requests, of_measured_.most_requests);
+  both.most_tokens = std::max(both.most_tokens, of_measured_.most_tokens);
+  return both;
+}
+
 const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene& scene) {
-  const RunFacts& of_run = facts(scene.run());
+  const RunFacts of_run = of_both(scene);
   const bool stacked = scene.view == View::timeline;
   const SizeKey key{body, stacked, scene.viewport_of(PanelId::timeline), scene.font_scale, scene.compared_run};
   if (size_ == key) return prepared_;
@@ -101,23 +129,28 @@ const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene&
                      : count_axes(of_run.most_requests, of_run.most_requests, kStripParts);
   };
   prepared_.counts = axes(stacked);
-  TimelineNeeds needs{timeline.steps(), {}, digits(prepared_.counts.left_top), digits(prepared_.counts.right_top)};
+  const std::int64_t steps = steps_of_axis(timeline, scene.compared_run.get());
+  TimelineNeeds needs{steps, {}, digits(prepared_.counts.left_top), digits(prepared_.counts.right_top)};
   for (std::size_t m = 0; m < kMarks; ++m) needs.marks[m] = of_run.totals[m] > 0;
   prepared_.layout = timeline_layout(body, stacked, needs, key.viewport, scene.font_scale);
   if (stacked && !prepared_.layout.stacked) prepared_.counts = axes(false);  // the body is too small for two plots
   const StepAxis& axis = prepared_.layout.axis;
   prepared_.curves = {};
   for (const Series series : shown_series(prepared_.layout.stacked)) {
-    prepared_.curves[at(series)] =
-        curve(columns(timeline[series], axis), axis, prepared_.plot(series), prepared_.top(series));
+    std::vector<float> storage;
+    prepared_.curves[at(series)] = curve(columns(with_zeros(timeline[series], steps, storage), axis), axis,
+                                         prepared_.plot(series), prepared_.top(series));
   }
   prepared_.compared = {};
   if (scene.compared_run != nullptr && timeline.steps() > 0) {
-    const std::vector<float> values = utilization_at(timeline.step, scene.compared_run->timeline());
+    const std::vector<float> values = utilization_at(timeline.step.front(), steps, scene.compared_run->timeline());
     prepared_.compared = curve(columns(values, axis), axis, prepared_.plot(Series::utilization), 1);
   }
   const GlyphSize size{scene.px(kGlyph), scene.px(kLabelFont) * 0.6};
-  for (const Mark mark : kMarkKinds) prepared_.groups[at(mark)] = mark_groups(timeline[mark], axis, size);
+  for (const Mark mark : kMarkKinds) {
+    std::vector<std::int32_t> storage;
+    prepared_.groups[at(mark)] = mark_groups(with_zeros(timeline[mark], steps, storage), axis, size);
+  }
   return prepared_;
 }
 

@@ -43,6 +43,7 @@ struct PreparedTimeline {
   CountAxes counts;  // requests at the left, tokens at the right
   std::array<Curve, kSeries> curves;
   Curve compared;  // the utilization of scene.compared_run; empty: none
+  // The axis is that of both runs: it may have more steps than this one, with values of 0.
   std::array<std::vector<MarkGroup>, kMarks> groups;
   [[nodiscard]] const QRectF& plot(Series series) const { return is_share(series) ? layout.shares : layout.counts; }
   [[nodiscard]] double top(Series series) const;  // of its axis
@@ -74,9 +75,13 @@ class TimelineCache {
     friend bool operator==(const SizeKey&, const SizeKey&) = default;
   };
   [[nodiscard]] static RunKey key_of(const Run& run);
+  // The largest values of the run and of the one that it is compared with.
+  [[nodiscard]] RunFacts of_both(const Scene& scene);
 
   std::optional<RunKey> run_;
   std::optional<SizeKey> size_;  // nullopt: the run changed
+  std::shared_ptr<const Run> measured_;  // of the last of_both()
+  RunFacts of_measured_;
   PreparedTimeline prepared_;
 };
 

@@ -47,6 +47,7 @@ class Painting {
         panels_(make_panels()),
         board_(board_width(picture), size_of(picture).height()) {
     cursor_.seek(picture.position);
+    scene_.in_window = beside_.in_window = false;
     scene_.cursor = &cursor_;
     scene_.theme = &theme(picture.theme);
     scene_.view = picture.view;
@@ -67,6 +68,7 @@ class Painting {
       beside_panels_ = make_panels();
       beside_.cursor = &*beside_cursor_;
       beside_.of_compared = true;
+      beside_.compared_run = run;
       beside_.theme = scene_.theme;
       beside_.view = scene_.view;
       beside_.font_scale = scene_.font_scale;

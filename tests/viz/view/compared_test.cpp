@@ -189,7 +189,7 @@ class ComparedCanvas : public Compared {
     scene.cursor = document.compared();
     scene.compared = &document.cursor().state();
     scene.of_compared = true;
-    scene.compared_run = nullptr;
+    scene.compared_run = document.cursor().shared_run();
     scene.pinned_lit = resolve(scene.state(), scene.facts(), scene.pinned);
     scene.hovered_lit = resolve(scene.state(), scene.facts(), scene.hovered);
     return scene;

@@ -116,6 +116,20 @@ TEST(Text, WholePartsEndBeforeASeparator) {
   EXPECT_EQ(parts(bytes, QStringLiteral("9 of 9 boxes issued, all 73,728 B ")), QStringLiteral("9 of 9 boxes issued"));
 }
 
+// "In the whole run" alone states nothing.
+TEST(Text, WholePartsEndAfterASentenceAndNotAfterAnIntroduction) {
+  const QFont font = ui_font(12);
+  const auto parts = [&](const QString& text, const QString& room) {
+    return whole_parts(font, text, text_width(font, room));
+  };
+  const QString two = QStringLiteral("In step 3: 1 preemption. In the whole run: 5 preemptions, 2 copies.");
+  EXPECT_EQ(parts(two, two), two);
+  EXPECT_EQ(parts(two, two.chopped(3)), QStringLiteral("In step 3: 1 preemption. In the whole run: 5 preemptions"));
+  EXPECT_EQ(parts(two, QStringLiteral("In step 3: 1 preemption. In the whole run: 5 p")),
+            QStringLiteral("In step 3: 1 preemption."));
+  EXPECT_EQ(parts(two, QStringLiteral("In step 3: 1 preem")), QStringLiteral("In step 3"));
+}
+
 // More texts than the cache holds: it is cleared and filled again.
 TEST(Text, TenThousandTextsArePaintedAndMeasuredAsTheFirst) {
   const QFont font = mono_font(12);

@@ -182,7 +182,7 @@ TEST(TimelinePanel, DrawsTheUtilizationOfAComparedRun) {
       for (const QPointF& point : prepared.compared.line) {
         const StepAxis& axis = prepared.layout.axis;
         const double at = (point.x() - axis.x(0)) / (axis.x(1) - axis.x(0));  // the line begins and ends between steps
-        const long step = std::clamp(std::lround(at), 0L, 49L);
+        const long step = std::clamp(std::lround(at), 0L, axis.steps - 1);
         const double expected =
             step >= first && step < first + steps ? static_cast<double>((step - first) % 11) / 10 : 0;
         EXPECT_NEAR(point.y(), y_of(plot, expected, 1), 1e-5) << step;
@@ -193,6 +193,67 @@ TEST(TimelinePanel, DrawsTheUtilizationOfAComparedRun) {
       EXPECT_TRUE(shown.picture(*shown.panel) == alone);
     }
   }
+}
+
+// Two runs from one step on have one axis of steps and one scale: equal heights are equal counts.
+TEST(TimelinePanel, TwoRunsHaveOneAxisAndOneScale) {
+  for (const View view : {View::overview, View::timeline}) {
+    Shown shorter(run_of_steps(4), view), longer(run_of_steps(50), view);  // at most 3 requests wait, or 6
+    const Shown before(run_of_steps(4), view);
+    shorter.scene.compared_run = longer.cursor.shared_run();
+    longer.scene.compared_run = shorter.cursor.shared_run();
+    const PreparedTimeline &left = shorter.prepared(), &right = longer.prepared();
+    EXPECT_EQ(left.layout.axis.steps, 50);
+    EXPECT_EQ(right.layout.axis.steps, 50);
+    for (const Series series : {Series::waiting, Series::running, Series::decode}) {
+      EXPECT_EQ(left.top(series), right.top(series));
+    }
+    EXPECT_GT(left.top(Series::waiting), 6 - 1);
+    // Beyond its end a run has no steps, and its curves are at 0.
+    const QPointF beyond = shorter.on_step(30);
+    EXPECT_TRUE(shorter.panel->hit(beyond, shorter.body(), shorter.scene).none());
+    EXPECT_EQ(longer.panel->hit(beyond, longer.body(), longer.scene), of_step(StepIdx{30}));
+    EXPECT_EQ(shorter.panel->hit(shorter.on_step(2), shorter.body(), shorter.scene), of_step(StepIdx{2}));
+    for (const QPointF& point : left.curves[at(Series::running)].line) {
+      if (point.x() < left.layout.axis.x(4)) continue;
+      EXPECT_EQ(point.y(), y_of(left.plot(Series::running), 0, 1));
+    }
+  }
+}
+
+// Runs that begin with different steps have their own axes, and steps of their own.
+TEST(TimelinePanel, RunsThatBeginElsewhereKeepTheirAxes) {
+  Shown early(run_of_steps(20)), late(run_of_steps(30, 12));
+  early.scene.compared_run = late.cursor.shared_run();
+  late.scene.compared_run = early.cursor.shared_run();
+  EXPECT_EQ(early.prepared().layout.axis.steps, 20);
+  EXPECT_EQ(late.prepared().layout.axis.steps, 30);
+  EXPECT_EQ(late.panel->hit(late.on_step(29), late.body(), late.scene), of_step(StepIdx{41}));
+}
+
+// Dots stand for the entries without room.
+TEST(TimelinePanel, ALegendThatIsTooLongEndsWithDots) {
+  Shown shown(run_of_steps(20), View::timeline);
+  shown.cursor.seek_row(5);
+  std::set<QString> all;
+  for (const Series series : shown_series(true)) all.insert(series_name(series));
+  std::size_t most = 0;
+  for (const int width : {1100, 700, 500, 360}) {
+    TextDevice device({1200, 800});
+    QPainter painter(&device);
+    QRectF body = shown.body();
+    body.setWidth(width);
+    shown.panel->paint_base(painter, body, shown.scene);
+    painter.end();
+    std::size_t named = 0, dots = 0;
+    for (const DrawnText& text : device.texts()) {
+      named += all.contains(text.text) ? 1 : 0;
+      dots += text.text == QStringLiteral("…") ? 1 : 0;
+    }
+    EXPECT_EQ(dots > 0, named < all.size()) << width << ": " << named << " of " << all.size();
+    most = std::max(most, named);
+  }
+  EXPECT_EQ(most, all.size());
 }
 
 // After a file is closed and another one opened, the new timeline may have the same address.
