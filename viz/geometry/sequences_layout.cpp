@@ -18,7 +18,7 @@ constexpr double kLeastCellHeight = 8;  // the same for lower cells
 constexpr double kLeastPage = 4;        // narrower bars are drawn as one line
 constexpr double kLeastPageHeight = 5;
 constexpr double kLeastLine = 2;          // lower rows are drawn in bands
-constexpr double kLeastName = 15;         // rows at least this high have a name each: they are drawn one by one
+constexpr double kLeastSingle = 10;       // rows at least this high are drawn one by one, however many
 constexpr double kPad = 3, kPageGap = 6;  // of boxes with cells
 constexpr double kRowGapShare = 0.27, kMostRowGap = 20;
 constexpr double kGapAbove = 0.75;  // share of the row's gap above its box, for the row's annotations
@@ -69,7 +69,7 @@ double whole_pitch(double pitch) {
 }
 
 SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
-  const bool many = layout.visible_rows().size() > kMostRows && layout.row_pitch < kLeastName * font_scale;
+  const bool many = layout.visible_rows().size() > kMostRows && layout.row_pitch < kLeastSingle * font_scale;
   if (many || layout.box_height < kLeastLine) return SequencesDetail::density;
   if (layout.cell_gap > 0 && layout.box_height - 2 * layout.pad_above >= kLeastCellHeight * font_scale) {
     return layout.writing == Writing::none ? SequencesDetail::cells : SequencesDetail::numbers;

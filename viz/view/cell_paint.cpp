@@ -132,7 +132,7 @@ QColor look_fill(const Theme& theme, Look look) {
 }
 
 QColor look_small(const Theme& theme, Look look) {
-  return look == kFreeLook ? theme.free_line : look_fill(theme, look);
+  return look == kFreeLook ? theme.free_small : look_fill(theme, look);
 }
 
 std::array<QRgb, kLooks> small_looks(const Theme& theme, bool dimmed) {

@@ -25,12 +25,12 @@ std::string words(const QString& text) {
 }
 
 // The color of a block according to the theme, computed from the state alone. Owners below 8 have no pattern.
-// `side` [px] of the cell: a free cell too small for an outline has the outline's color.
+// `side` [px] of the cell: a free cell too small for an outline has another color.
 QColor expected_fill(const BlockState& block, const Theme& theme, double side) {
   if (block.ref_count > 1) return theme.shared;
   if (block.cached) return theme.cached;
   if (block.ref_count == 1) return theme.owner[static_cast<std::size_t>(block.owner % 8)];
-  return side < 8 ? theme.free_line : theme.cell_free;
+  return side < 8 ? theme.free_small : theme.cell_free;
 }
 
 // Blocks of many owners all over a pool of `blocks`, every fifth free.

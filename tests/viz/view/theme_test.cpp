@@ -205,13 +205,16 @@ TEST_P(ThemeTest, FreeCellsAndTheSelectionStandOutFromTheirSurroundings) {
     EXPECT_GE(contrast(theme_.accent, behind), 3) << behind.name().toStdString();
     EXPECT_GE(contrast(theme_.hover, behind), 3) << behind.name().toStdString();
   }
+  // Small free cells are areas, not lines: visible, and quieter than every block in use.
+  EXPECT_GE(contrast(theme_.free_small, theme_.card), 1.28);
   for (const QColor& owner : theme_.owner) {
+    EXPECT_GT(contrast(owner, theme_.card), contrast(theme_.free_small, theme_.card)) << owner.name().toStdString();
     for (const Sight& sight : kSights)
-      EXPECT_GE(apart(sight, owner, theme_.free_line), 10) << owner.name().toStdString();
+      EXPECT_GE(apart(sight, owner, theme_.free_small), 10) << owner.name().toStdString();
   }
   for (const Sight& sight : kSights) {
-    EXPECT_GE(apart(sight, theme_.shared, theme_.free_line), 10) << sight.name;
-    EXPECT_GE(apart(sight, theme_.cached, theme_.free_line), 10) << sight.name;
+    EXPECT_GE(apart(sight, theme_.shared, theme_.free_small), 10) << sight.name;
+    EXPECT_GE(apart(sight, theme_.cached, theme_.free_small), 10) << sight.name;
   }
 }
 
