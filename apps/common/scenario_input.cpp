@@ -23,10 +23,15 @@ std::string other_kind(const std::filesystem::path& path) {
   constexpr std::string_view kRun = "is a recorded run: open it with `kvscope trace show {0}` or kvscope-viewer";
   constexpr std::string_view kTensors =
       "is a file of tensors: pass it as `kvscope golden --input {0}`, or to kvscope lint, layout detect or convert";
+  constexpr std::string_view kTraffic =
+      "is recorded traffic, which a scenario runs: `kvscope run SCENARIO --requests {0}`, or \"requests\": {{\"file\": "
+      "{{\"path\": \"{0}\"}}}} in the scenario";
   constexpr Kind kKinds[] = {{".npz", kTensors},
                              {".npy", kTensors},
                              {".safetensors", kTensors},
                              {".kvt", kRun},
+                             {".csv", kTraffic},
+                             {".jsonl", kTraffic},
                              {".ptx", "is a compiled kernel: run it with `kvscope ptx run {0}`"}};
   for (const Kind& kind : kKinds) {
     if (path.extension() == kind.ending) return fmt::format(fmt::runtime(kind.words), path.string());

@@ -571,6 +571,9 @@ BUNDLE = [
       "f16 as o_f16"]),
     ("kernel in the place of a scenario", {"k.ptx": ".version 8.0"}, "run k.ptx",
      ["k.ptx: is not a scenario (JSON). It is a compiled kernel: run it with `kvscope ptx run k.ptx`"]),
+    ("recorded traffic in the place of a scenario", {"hour.csv": "TIMESTAMP,ContextTokens,GeneratedTokens\n"}, "run hour.csv",
+     ["hour.csv: is not a scenario (JSON). It is recorded traffic, which a scenario runs: `kvscope run SCENARIO --requests "
+      'hour.csv`, or "requests": {"file": {"path": "hour.csv"}} in the scenario']),
     ("candidate with two outputs",
      {"g.npz": of_run("golden.npz"),
       "c.npz": npz(o=STATE["o"], out=STATE["o"], lse=STATE["lse"], softmax_lse=STATE["lse"])}, "verify g.npz c.npz",

@@ -67,7 +67,7 @@ QString AttentionOutputPanel::summary(const Scene& scene) const {
   const std::vector<double> o = output_now(scene);
   const std::int64_t dim = worst_dim(flow, o, 0, flow.dims());
   const auto at = static_cast<std::size_t>(dim);
-  return (is_whole(scene) ? tr("Largest error: dim %1, %2, golden %3: %4x the bound %5.")
+  return (is_whole(scene) ? tr("Largest error of the flow: dim %1, %2, golden %3: %4x the bound %5.")
                           : tr("Keys are missing; farthest from the golden: dim %1, %2, golden %3: %4x the bound %5."))
       .arg(dim)
       .arg(QString::number(o[at], 'g', 8), QString::number(flow.golden[at], 'g', 8),

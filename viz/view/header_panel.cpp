@@ -208,12 +208,14 @@ void HeaderPanel::paint_facts(QPainter& painter, const QRectF& rect, double base
   const double gap = scene.px(kBeforeHappened), needed = gap + text_width(font, happened);
   // Fewer facts before a shorter line of what happened.
   QString facts = long_facts;
-  for (const QString& shorter : {time_words(scene).join(kBetweenFacts), place_words(scene)}) {
-    if (text_width(font, facts) + needed > rect.width()) facts = shorter;
+  QStringList shorter{time_words(scene).join(kBetweenFacts), place_words(scene)};
+  if (!scene.cursor->state().in_step) shorter << QString();  // the counter has the step
+  for (const QString& words : shorter) {
+    if (text_width(font, facts) + needed > rect.width()) facts = words;
   }
   facts = elided(font, facts, rect.width());
   draw_text(painter, font, scene.theme->text_quiet, {rect.left(), baseline}, facts);
-  const double left = rect.left() + text_width(font, facts) + gap;
+  const double left = rect.left() + (facts.isEmpty() ? 0 : text_width(font, facts) + gap);
   if (rect.right() - left < scene.px(kLeastHappened)) return;
   draw_text(painter, font, scene.theme->text_accent, {left, baseline}, elided(font, happened, rect.right() - left));
 }

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/viz/view/drawn_texts.h"
 #include "tests/viz/view/pool_scene.h"
 #include "tests/viz/view/runs.h"
+#include "viz/playback/happened.h"
 #include "viz/view/panel.h"
 
 namespace kvscope::viz::header_panel_test {
@@ -44,6 +46,38 @@ TEST_F(HeaderPanelTest, ShowsThePositionInsideAStep) {
   EXPECT_EQ(words(staged.scene), "step 1 of 2, 1 of 4 events · 10 µs · page size 16 · tiny · f32");
   staged.cursor.step();
   EXPECT_EQ(words(staged.scene), "step 1 of 2 · 20 µs · page size 16 · tiny · f32");
+}
+
+// The counter at the right has the step too, so that what happened in it has the room; inside a step the number of
+// events stays.
+TEST_F(HeaderPanelTest, WhatHappenedComesBeforeThePositionWhereBothDoNotFit) {
+  Staged staged(gallery_run("preemption"));
+  staged.cursor.seek_row(4);
+  const auto drawn = [&](double width) {
+    TextDevice device({2000, 60});
+    QPainter painter(&device);
+    panel_->paint_base(painter, {0, 0, width, 40}, staged.scene);
+    painter.end();
+    std::vector<std::string> texts;
+    for (const DrawnText& text : device.texts()) texts.push_back(text.text.toStdString());
+    return texts;
+  };
+  const std::string happened = what_happened(staged.cursor);
+  const auto whole = testing::Contains(happened);
+  const auto place = testing::Contains(testing::StartsWith("step 3 of 46"));
+  EXPECT_THAT(drawn(1900), testing::AllOf(whole, place));
+  bool alone = false;
+  for (double width = 1900; width > 500; width -= 10) {
+    const std::vector<std::string> texts = drawn(width);
+    if (testing::Matches(whole)(texts)) {
+      alone = alone || !testing::Matches(place)(texts);
+    } else {
+      EXPECT_THAT(texts, testing::Not(place)) << width << ": the position is shown and what happened is cut";
+    }
+  }
+  EXPECT_TRUE(alone);
+  staged.cursor.event();
+  EXPECT_THAT(drawn(1000), testing::Contains(testing::HasSubstr("1 of ")));
 }
 
 TEST_F(HeaderPanelTest, AContinuousCacheReservesTokensAndHasNoPages) {
