@@ -116,19 +116,54 @@ std::string feedback_text(const Grade& grade) {
   return text;
 }
 
+// "event 3: block 17 was evicted" -> "event ...: block ... was evicted"; numbers in a row are one "...". Digits of a name
+// ("report_1", "bf16") stay.
+std::string without_numbers(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto of_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  std::string result;
+  bool name = false;  // the character before is one of a name
+  while (!text.empty()) {
+    std::size_t end = text.front() == '-' ? 1 : 0;
+    while (!name && end < text.size() && (digit(text[end]) || (text[end] == '.' && end > 0 && digit(text[end - 1]))))
+      ++end;
+    if (end > 0 && text[end - 1] == '.') --end;  // of the sentence
+    if (end > 0 && digit(text[end - 1])) {
+      if (result.ends_with("..., ")) {
+        result.resize(result.size() - 2);
+      } else if (result.ends_with("... ")) {
+        result.resize(result.size() - 1);
+      } else {
+        result += "...";
+      }
+      text.remove_prefix(end);
+      continue;
+    }
+    name = of_name(text.front()) || (name && digit(text.front()));
+    result += text.front();
+    text.remove_prefix(1);
+  }
+  return result;
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// The tests by the number of students that lost points in them, with their most frequent messages.
+// The tests by the number of students that lost points in them, with their most frequent messages. Those that differ in
+// numbers alone are one: the numbers are of a student's own task, or of the cases of a seed.
 std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
   constexpr std::size_t kMessages = 3;
+  struct Message {
+    std::string text;  // without its numbers, if they differ between students
+    std::size_t count = 0;
+  };
   struct Failures {
     std::string name;
     std::size_t count = 0;
-    std::vector<std::pair<std::string, std::size_t>> messages = {};  // and how often each occurs
+    std::vector<Message> messages = {};
   };
   std::vector<Failures> failures;
   for (const LabTest& test : lab.tests) {
@@ -137,16 +172,18 @@ std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
       for (const TestResult& result : grade.results) {
         if (result.name != test.name || result.passed()) continue;
         ++failure.count;
-        const auto known =
-            std::ranges::find(failure.messages, result.message, &std::pair<std::string, std::size_t>::first);
+        const std::string key = without_numbers(result.message);
+        const auto known = std::ranges::find(failure.messages, key,
+                                             [](const Message& message) { return without_numbers(message.text); });
         if (known == failure.messages.end()) {
-          failure.messages.emplace_back(result.message, 1);
+          failure.messages.push_back({result.message, 1});
         } else {
-          ++known->second;
+          ++known->count;
+          if (known->text != result.message) known->text = key;
         }
       }
     }
-    std::ranges::stable_sort(failure.messages, std::ranges::greater(), &std::pair<std::string, std::size_t>::second);
+    std::ranges::stable_sort(failure.messages, std::ranges::greater(), &Message::count);
     failures.push_back(std::move(failure));
   }
   std::ranges::stable_sort(failures, std::ranges::greater(), &Failures::count);
@@ -155,8 +192,8 @@ std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
   for (const Failures& failure : failures) {
     text += fmt::format("  {:<{}}  {:>3}\n", failure.name, width, failure.count);
     for (std::size_t i = 0; i < std::min(kMessages, failure.messages.size()); ++i) {
-      text += fmt::format("  {:<{}}  {:>7}  {}\n", "", width, failure.messages[i].second,
-                          printable(failure.messages[i].first));
+      text += fmt::format("  {:<{}}  {:>7}  {}\n", "", width, failure.messages[i].count,
+                          printable(failure.messages[i].text));
     }
   }
   return text;
