@@ -3,12 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
 
 #include "apps/labs/graders.h"
 #include "apps/labs/page_size_task.h"
+#include "apps/labs/unknown_names.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
 #include "core/base/report.h"
@@ -17,6 +19,8 @@ namespace kvscope::labs {
 namespace {
 
 constexpr std::string_view kPageReport = "report.json";
+constexpr std::array<std::string_view, 7> kReportNames{
+    "page_sizes", "waste_percent", "waste_at_end_percent", "table_bytes", "lookups", "cost", "page_size"};
 
 PageSizeTask traffic_of(std::string_view student) {
   return make_page_size_task(task_seed(student, "14_page_size"));
@@ -276,18 +280,19 @@ class PageSizeGrader final : public Grader {
     for (const MeasuredCurve& curve :
          {waste_curve(task, curves), waste_at_end_curve(task, curves), table_curve(task, curves),
           lookups_curve(task, curves), cost_curve(task, curves)}) {
-      results.push_back(grade_curve(curve, curve_of(report, curve.member)));
+      results.push_back(grade_curve(curve, report));
     }
-    results.push_back(grade_choice(curves, report.find("page_size")));
+    results.push_back(grade_choice(curves, report));
     return results;
   }
 
  private:
-  [[nodiscard]] TestResult grade_curve(const MeasuredCurve& curve, const std::optional<CurveValues>& given) const {
+  [[nodiscard]] TestResult grade_curve(const MeasuredCurve& curve, const json::Value& report) const {
+    const std::optional<CurveValues> given = curve_of(report, curve.member);
     if (!given) {
-      return failed(
-          lab(), curve.test,
-          fmt::format("no curve: write {} numbers to '{}', one for each page size", kPageSizes.size(), curve.member));
+      return failed(lab(), curve.test,
+                    fmt::format("no curve: write {} numbers to '{}', one for each page size{}", kPageSizes.size(),
+                                curve.member, unknown_names(report, curve.member, kReportNames)));
     }
     if (agrees(*given, curve.right, curve.absolute, curve.relative)) return passed(lab(), curve.test);
     return with_picture(explain_curve(curve, *given), curve_picture(curve, *given));
@@ -321,9 +326,13 @@ class PageSizeGrader final : public Grader {
         curve.example, curve.hint);
   }
 
-  [[nodiscard]] TestResult grade_choice(const PageSizeCurves& curves, const json::Value* given) const {
+  [[nodiscard]] TestResult grade_choice(const PageSizeCurves& curves, const json::Value& report) const {
+    const json::Value* const given = report.find("page_size");
     const std::int64_t* size = given == nullptr ? nullptr : given->as_i64();
-    if (size == nullptr) return failed(lab(), "page_size", "no page size: write the cheapest one");
+    if (size == nullptr) {
+      return failed(lab(), "page_size",
+                    "no page size: write the cheapest one" + unknown_names(report, "page_size", kReportNames));
+    }
     if (*size == curves.cheapest()) return passed(lab(), "page_size");
     const auto* found = std::ranges::find(kPageSizes, *size);
     if (found == kPageSizes.end()) {
