@@ -116,8 +116,8 @@ std::string feedback_text(const Grade& grade) {
   return text;
 }
 
-// "event 3: block 17 was evicted" -> "event ...: block ... was evicted"; numbers in a row are one "...". Digits of a name
-// ("report_1", "bf16") stay.
+// "event 3: block 17 was evicted" -> "event ...: block ... was evicted"; numbers in a row are one "...". Digits of a
+// name ("report_1", "bf16") stay.
 std::string without_numbers(std::string_view text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto of_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
