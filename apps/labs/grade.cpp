@@ -143,10 +143,11 @@ TestResult passed(const Lab& lab, std::string_view test, std::string message) {
   return {std::string(test), points, points, std::move(message), {}, 0, {}};
 }
 
-TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text, int hint,
-                  double fraction) {
-  const auto points = static_cast<double>(lab.test(test).points);
-  return {std::string(test), points, points * fraction, std::move(message), std::move(case_text), hint, {}};
+TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text,
+                  std::optional<int> hint, double fraction) {
+  const LabTest& of = lab.test(test);
+  const auto points = static_cast<double>(of.points);
+  return {of.name, points, points * fraction, std::move(message), std::move(case_text), hint.value_or(of.hint), {}};
 }
 
 TestResult with_picture(TestResult result, CasePicture picture) {

@@ -60,10 +60,10 @@ struct TestResult {
   [[nodiscard]] bool passed() const { return earned >= points; }
 };
 
-// For graders. `fraction` of the points that the test still earns.
+// For graders. Without `hint`, that of the test in lab.json. `fraction` of the points that the test still earns.
 [[nodiscard]] TestResult passed(const Lab& lab, std::string_view test, std::string message = {});
 [[nodiscard]] TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text = {},
-                                int hint = 1, double fraction = 0);
+                                std::optional<int> hint = std::nullopt, double fraction = 0);
 // The result with the picture of its case.
 [[nodiscard]] TestResult with_picture(TestResult result, CasePicture picture);
 // Every test of the lab fails with one message: the submission does not compile, for example.

@@ -113,7 +113,6 @@ struct Field {
   std::string name;  // of the test and of the member in answers.json
   Words expected;
   std::vector<Mistake> mistakes;
-  int hint = 1;
 };
 
 constexpr std::array<std::string_view, 6> kAxes{"block", "k_or_v", "layer", "page_row", "head", "head_dim"};
@@ -230,36 +229,32 @@ std::vector<Field> fields_of(const AddressTask& task) {
   const std::int64_t block_elements = rows * task.heads * task.head_size;
   const auto next = static_cast<std::size_t>(task.page() + 1);
   return {
-      {"extents", as_words(task.pool()), extents_mistakes(task.pool()), 1},
-      {"strides", as_words(row_major<6>(task.pool())), strides_mistakes(task), 1},
+      {"extents", as_words(task.pool()), extents_mistakes(task.pool())},
+      {"strides", as_words(row_major<6>(task.pool())), strides_mistakes(task)},
       {"page",
        {task.page()},
        {{"this is the slot: the page is token / page_size, rounded down", {task.slot()}},
-        {"pages are counted from 0", {task.page() + 1}}},
-       1},
+        {"pages are counted from 0", {task.page() + 1}}}},
       {"slot",
        {task.slot()},
        {{"this is the page: the slot is the remainder of token / page_size", {task.page()}},
         {"slots are counted from 0", {task.slot() + 1}},
-        {"this is the token: a slot is its place in the page", {task.token}}},
-       1},
+        {"this is the token: a slot is its place in the page", {task.token}}}},
       {"block",
        {task.block()},
        {{"this is the page: the table maps it to a block", {task.page()}},
         {"this is the entry of the next page: pages are counted from 0", {task.table[next]}},
-        {"this is the entry of the page before: pages are counted from 0", {task.table[next - 2]}}},
-       1},
-      {"element", {element}, element_mistakes(task), 2},
-      {"byte", {element * task.element_bytes}, byte_mistakes(task), 2},
+        {"this is the entry of the page before: pages are counted from 0", {task.table[next - 2]}}}},
+      {"element", {element}, element_mistakes(task)},
+      {"byte", {element * task.element_bytes}, byte_mistakes(task)},
       {"rows_per_block",
        {rows},
        {{"these are the rows of one layer", {task.page_size}},
         {"K or V was not counted: a block holds both", {rows / 2}},
         {"the layers were not counted", {2 * task.page_size}},
         {"these are elements: a row has heads * head_size of them", {block_elements}},
-        {"these are rows of one head: a row has all heads of a token", {rows * task.heads}}},
-       3},
-      {"row", {task.block() * rows + task.slot()}, row_mistakes(task), 3},
+        {"these are rows of one head: a row has all heads of a token", {rows * task.heads}}}},
+      {"row", {task.block() * rows + task.slot()}, row_mistakes(task)},
   };
 }
 
@@ -335,11 +330,10 @@ class AddressGrader final : public Grader {
       const bool known = std::ranges::find(causes, mistake.message) != causes.end();
       if (given == mistake.value && !known) causes.push_back(mistake.message);
     }
-    if (!causes.empty())
-      return failed(lab(), field.name, fmt::format("{}", fmt::join(causes, "; or ")), {}, field.hint);
+    if (!causes.empty()) return failed(lab(), field.name, fmt::format("{}", fmt::join(causes, "; or ")));
     // The right number is not shown: it would be the answer.
     return failed(lab(), field.name,
-                  fmt::format("{} is not right, and no typical error gives it", fmt::join(given, " ")), {}, field.hint);
+                  fmt::format("{} is not right, and no typical error gives it", fmt::join(given, " ")));
   }
 };
 
