@@ -173,6 +173,10 @@ double Grade::points() const {
   return sum;
 }
 
+bool Grade::missing() const {
+  return std::ranges::all_of(results, [](const TestResult& result) { return result.message == kNoSubmission; });
+}
+
 Grade grade_of(const Grader& grader, const std::string& student, const Seed& seed, std::vector<TestResult> results) {
   return {student, grader.lab().id(), seed, std::move(results),
           limit_values(grader.options().limits, grader.lab().kind)};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -230,6 +231,7 @@ std::string students_text(std::span<const Grade> grades) {
       if (!result.passed()) lost.push_back(result.name);
     }
     if (lost.size() == grade->results.size()) lost = {"every test"};
+    if (grade->missing()) lost = {kNoSubmission};
     text += fmt::format("{}{}\n", lost.empty() ? "" : "  ", fmt::join(lost, ", "));
   }
   return text;
@@ -409,26 +411,30 @@ std::string class_csv(const Lab& lab, std::span<const Grade> grades) {
 
 std::string class_text(const Lab& lab, std::span<const Grade> grades) {
   constexpr std::size_t kBins = 10;
-  std::string text = fmt::format("Lab {:02} {}: {}\n", lab.number, lab.name,
-                                 counted(static_cast<std::int64_t>(grades.size()), "submission"));
-  if (grades.empty()) return text;
+  std::vector<Grade> submitted;
+  std::ranges::copy_if(grades, std::back_inserter(submitted), [](const Grade& grade) { return !grade.missing(); });
+  const std::size_t missing = grades.size() - submitted.size();
+  std::string text =
+      fmt::format("Lab {:02} {}: {}{}\n", lab.number, lab.name, counted(std::ssize(submitted), "submission"),
+                  missing == 0 ? "" : fmt::format(", {} missing", missing));
+  if (submitted.empty()) return text + students_text(grades);
   std::vector<double> all;
   std::array<std::size_t, kBins> bins{};
-  for (const Grade& grade : grades) {
+  for (const Grade& grade : submitted) {
     all.push_back(grade.earned());
     const double share = grade.points() > 0 ? grade.earned() / grade.points() : 0;
     ++bins[std::min(kBins - 1, static_cast<std::size_t>(share * kBins))];
   }
   double sum = 0;
   for (const double points : all) sum += points;
-  text += fmt::format("mean {:.1f}, median {:.1f} of {} points\n", sum / static_cast<double>(all.size()), median(all),
-                      lab.points());
-  text += limits_text(grades);
+  text += fmt::format("mean {:.1f}, median {:.1f} of {} points{}\n", sum / static_cast<double>(all.size()), median(all),
+                      lab.points(), missing == 0 ? "" : ", without the missing ones");
+  text += limits_text(submitted);
   for (std::size_t bin = 0; bin < kBins; ++bin) {
     text += fmt::format("  {:>3} to {:>3} %  {:>3}{}{}\n", bin * 10, (bin + 1) * 10, bins[bin],
                         bins[bin] == 0 ? "" : "  ", std::string(bins[bin], '#'));
   }
-  return text + failures_text(lab, grades) + leaderboard_text(grades) + students_text(grades);
+  return text + failures_text(lab, submitted) + leaderboard_text(submitted) + students_text(grades);
 }
 
 }  // namespace kvscope::labs

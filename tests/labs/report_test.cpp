@@ -240,6 +240,23 @@ TEST(ClassText, ListsTheStudentsWithTheFewestPointsFirst) {
                                                  "  ada      100\n"));
 }
 
+// A student of the roster without a folder was a submission with 0 points, and lowered the mean.
+TEST(ClassText, StudentsWithoutASubmissionAreNotCounted) {
+  const Lab lab = two_tests();
+  const Grade missing{"eve", lab.id(), public_seed(lab.id()), all_failed(lab, "no submission")};
+  const std::vector<Grade> grades{half(lab, "ada", "wrong"), missing, half(lab, "grace", "wrong")};
+  const std::string text = class_text(lab, grades);
+  EXPECT_THAT(text, HasSubstr("Lab 02 rows: 2 submissions, 1 missing\n"
+                              "mean 60.0, median 60.0 of 100 points, without the missing ones\n"));
+  EXPECT_THAT(text, HasSubstr("    0 to  10 %    0\n"));
+  EXPECT_THAT(text, HasSubstr("  second    2\n"));
+  EXPECT_THAT(text, HasSubstr("  eve        0  no submission\n"));
+  EXPECT_THAT(class_text(lab, std::vector<Grade>{missing}),
+              testing::Eq("Lab 02 rows: 0 submissions, 1 missing\n"
+                          "students, and the tests in which they lost points:\n"
+                          "  eve      0  no submission\n"));
+}
+
 TEST(GradeJson, HasThePictureOfAFailedTestThatHasOne) {
   const Lab lab = two_tests();
   Grade grade = half(lab, "ada", "wrong");
