@@ -161,7 +161,8 @@ Grade grade_folder(const Grader& grader, const StudentFolder& folder, const std:
 
 Grade grade_without_submission(const Grader& grader, const std::string& student, const std::string& secret) {
   const Lab& lab = grader.lab();
-  return grade_of(grader, student, grading_seed(secret, student, lab.id()), all_failed(lab, "no submission"));
+  return grade_of(grader, student, grading_seed(secret, student, lab.id()),
+                  all_failed(lab, std::string(kNoSubmission)));
 }
 
 }  // namespace kvscope::labs

@@ -36,7 +36,7 @@ void reject_class_folder(const Lab& lab, const std::filesystem::path& folder);
 // points, and the reason as its message.
 [[nodiscard]] Grade grade_folder(const Grader& grader, const StudentFolder& folder, const std::string& secret);
 
-// The grade of a student without a folder: no points, "no submission".
+// The grade of a student without a folder: no points, kNoSubmission.
 [[nodiscard]] Grade grade_without_submission(const Grader& grader, const std::string& student,
                                              const std::string& secret);
 

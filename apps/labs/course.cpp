@@ -29,7 +29,7 @@ constexpr std::array<std::pair<LabKind, std::string_view>, 6> kKinds{{{LabKind::
 constexpr std::array<std::string_view, 13> kKeys{"number", "name",           "title", "kind",  "minutes",
                                                  "goal",   "scenario",       "place", "reads", "files",
                                                  "triton", "without_triton", "tests"};
-constexpr std::array<std::string_view, 4> kTestKeys{"name", "points", "text", "place"};
+constexpr std::array<std::string_view, 5> kTestKeys{"name", "points", "text", "hint", "place"};
 
 // Collects the faults of one manifest; each getter returns a value of the member's type in any case.
 class Manifest {
@@ -69,6 +69,9 @@ class Manifest {
     if (member != nullptr && member->as_array() != nullptr) return *member->as_array();
     fault(key, "must be a list");
     return nothing;
+  }
+  std::int64_t whole_or_one(std::string_view key, std::int64_t high) {
+    return value_.find(key) == nullptr ? 1 : whole(key, 1, high);
   }
   [[nodiscard]] std::string text_or_empty(std::string_view key) {
     return value_.find(key) == nullptr ? std::string() : text(key);
@@ -219,7 +222,8 @@ Lab load_lab(const fs::path& folder) {
   }
   for (const json::Value& item : manifest.array("tests")) {
     Manifest test(item, faults, fmt::format("$.tests[{}]", lab.tests.size()));
-    lab.tests.push_back({test.text("name"), test.whole("points", 1, 1000), test.text("text"), test.place()});
+    lab.tests.push_back({test.text("name"), test.whole("points", 1, 1000), test.text("text"),
+                         static_cast<int>(test.whole_or_one("hint", 9)), test.place()});
     test.reject_unknown_keys(kTestKeys);
   }
   for (auto test = lab.tests.begin(); test != lab.tests.end(); ++test) {

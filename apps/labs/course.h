@@ -3,11 +3,12 @@
 //   { "number": 2, "name": "rows", "title": "Rows of a paged cache", "kind": "cpp", "minutes": 60,
 //     "goal": "Why a row is not the token's number.", "reads": ["02_lookup_table_and_rows.md"], "files": ["rows.cpp"],
 //     "scenario": "first_light.json", "place": "view=pool, step=6, select=token 3:65",
-//     "tests": [{"name": "one_block", "points": 10, "text": "Tokens of one page are neighboring rows."}] }
+//     "tests": [{"name": "one_block", "points": 10, "hint": 2, "text": "Tokens of one page are neighboring rows."}] }
 //
 // "scenario" names a file of the gallery, and "place" what the viewer shows of it, as in a link of a scenario's notes
 // (core/scenario/notes.h). A test may have its own "place", which the viewer shows with a failing case of that test.
-// "goal", "scenario" and "place" may be missing. Of kind "cuda", a lab has one of these two:
+// "hint" is the hint to read after a failure whose cause the grader does not find; without one, the first. "goal",
+// "scenario" and "place" may be missing. Of kind "cuda", a lab has one of these two:
 //
 //   "triton": "gather.py"                      in place of the one file; its starter is in triton/
 //   "without_triton": "Triton writes the barriers itself"        why Triton cannot express the task
@@ -37,6 +38,7 @@ struct LabTest {
   std::string name;  // "one_block"
   std::int64_t points = 0;
   std::string text;                              // one sentence: what the test checks
+  int hint = 1;                                  // of a failure without a cause that has another one
   std::optional<NoteLink> place = std::nullopt;  // in the viewer; without one, that of the lab
 };
 

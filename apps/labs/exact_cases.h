@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct ExactCase {
 struct Hypothesis {
   std::string message;
   std::function<Words(std::size_t)> result;
-  int hint = 1;
+  std::optional<int> hint = {};  // without one, that of the test
 };
 
 // Numbers of a result for a report; pass another `text_of` to describe them.

@@ -143,10 +143,11 @@ TestResult passed(const Lab& lab, std::string_view test, std::string message) {
   return {std::string(test), points, points, std::move(message), {}, 0, {}};
 }
 
-TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text, int hint,
-                  double fraction) {
-  const auto points = static_cast<double>(lab.test(test).points);
-  return {std::string(test), points, points * fraction, std::move(message), std::move(case_text), hint, {}};
+TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text,
+                  std::optional<int> hint, double fraction) {
+  const LabTest& of = lab.test(test);
+  const auto points = static_cast<double>(of.points);
+  return {of.name, points, points * fraction, std::move(message), std::move(case_text), hint.value_or(of.hint), {}};
 }
 
 TestResult with_picture(TestResult result, CasePicture picture) {
@@ -170,6 +171,10 @@ double Grade::points() const {
   double sum = 0;
   for (const TestResult& result : results) sum += result.points;
   return sum;
+}
+
+bool Grade::missing() const {
+  return std::ranges::all_of(results, [](const TestResult& result) { return result.message == kNoSubmission; });
 }
 
 Grade grade_of(const Grader& grader, const std::string& student, const Seed& seed, std::vector<TestResult> results) {

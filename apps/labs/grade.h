@@ -60,10 +60,10 @@ struct TestResult {
   [[nodiscard]] bool passed() const { return earned >= points; }
 };
 
-// For graders. `fraction` of the points that the test still earns.
+// For graders. Without `hint`, that of the test in lab.json. `fraction` of the points that the test still earns.
 [[nodiscard]] TestResult passed(const Lab& lab, std::string_view test, std::string message = {});
 [[nodiscard]] TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text = {},
-                                int hint = 1, double fraction = 0);
+                                std::optional<int> hint = std::nullopt, double fraction = 0);
 // The result with the picture of its case.
 [[nodiscard]] TestResult with_picture(TestResult result, CasePicture picture);
 // Every test of the lab fails with one message: the submission does not compile, for example.
@@ -108,6 +108,9 @@ class Grader {
 [[nodiscard]] bool has_grader(std::string_view lab_id);
 [[nodiscard]] std::unique_ptr<Grader> make_grader(const Lab& lab, const GradeOptions& options);
 
+// The message of every test of a student without a submission.
+inline constexpr std::string_view kNoSubmission = "no submission";
+
 // Grades, and checks that the grader returned one result per test. An exception of kvscope's own types that the
 // submission caused is a bug of the grader; a submission's faults are results.
 struct Grade {
@@ -117,6 +120,7 @@ struct Grade {
   std::vector<LimitValue> limits = {};  // that apply to the lab; empty in a file of an earlier version
   [[nodiscard]] double earned() const;
   [[nodiscard]] double points() const;
+  [[nodiscard]] bool missing() const;  // every test has the message kNoSubmission
 };
 // A grade of these results, with the seed and the limits of the grading.
 [[nodiscard]] Grade grade_of(const Grader& grader, const std::string& student, const Seed& seed,

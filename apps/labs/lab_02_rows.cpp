@@ -224,6 +224,9 @@ std::vector<RowFormula> row_formulas() {
        [](C c, T t) { return entry(c, t / c.page_size) * whole_block(c) + t % c.page_size; }, 3},
       {"the rows of the table are taken as packed, one entry per page: they begin `columns` entries apart",
        [](C c, T t) { return entry(c, c.sequence * c.pages + t / c.page_size) * whole_block(c) + t % c.page_size; }, 3},
+      {"the table is transposed: row `sequence` of the table has the pages of a sequence, one in each column",
+       [](C c, T t) { return entry(c, t / c.page_size * c.columns + c.sequence) * whole_block(c) + t % c.page_size; },
+       3},
       {"the table is indexed by the token instead of its page, token / page_size",
        [](C c, T t) { return entry(c, c.sequence * c.columns + t) * whole_block(c) + t % c.page_size; }, 1},
       {"page and slot are exchanged: the page is token / page_size, the slot token % page_size",
@@ -279,6 +282,11 @@ std::vector<TileFormula> tile_formulas() {
        [](C c) {
          return rows_of_parts(
              c, [&](std::int64_t) { return right_row(c, c.base); }, c.parts());
+       }},
+      {"part i begins at token base + i: a part is a page, so it begins at base + i * page_size",
+       [](C c) {
+         return rows_of_parts(
+             c, [&](std::int64_t p) { return right_row(c, c.base + p); }, c.parts());
        }},
       {"the tile begins at token 0 instead of `base`",
        [](C c) {

@@ -327,7 +327,7 @@ class SoftmaxGrader final : public Grader {
     if (text.empty()) {
       TestResult stopped = stopped_in_case(lab(), test.name, run, text_of_case(cases[run.results.size()]));
       if (looked_back.empty()) return stopped;
-      return failed(lab(), test.name, looked_back, stopped.case_text + "\n" + run.failure, 2);
+      return failed(lab(), test.name, looked_back, stopped.case_text + "\n" + run.failure);
     }
     const auto explains = [&](const auto& wrong) {
       for (std::size_t i = 0; i < run.results.size(); ++i) {
@@ -337,7 +337,7 @@ class SoftmaxGrader final : public Grader {
     };
     if (test.scores == Scores::merge) {
       for (const MergeError& error : merge_errors()) {
-        if (explains(error.result)) return with_picture(failed(lab(), test.name, error.message, text, 3), picture);
+        if (explains(error.result)) return with_picture(failed(lab(), test.name, error.message, text), picture);
       }
     } else {
       for (const FlowError& error : flow_errors()) {
@@ -347,7 +347,7 @@ class SoftmaxGrader final : public Grader {
       }
     }
     const std::string message = looked_back.empty() ? "a result is outside its bound" : looked_back;
-    return with_picture(failed(lab(), test.name, message, text, looked_back.empty() ? 1 : 2), picture);
+    return with_picture(failed(lab(), test.name, message, text), picture);
   }
 };
 

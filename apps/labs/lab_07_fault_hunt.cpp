@@ -9,6 +9,7 @@
 
 #include "apps/labs/graders.h"
 #include "apps/labs/hunt_picture.h"
+#include "apps/labs/unknown_names.h"
 #include "core/attention/reference.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
@@ -21,6 +22,9 @@ namespace kvscope::labs {
 namespace {
 
 constexpr std::string_view kHuntAnswers = "answers.json", kHuntForm = "answers";
+constexpr std::array<std::string_view, kHuntGroups> kReports{"report_1", "report_2", "report_3", "report_4",
+                                                             "report_5", "report_6", "report_7", "report_8"};
+constexpr std::array<std::string_view, 4> kAnswersOfReport{"cause", "sequences", "heads", "evidence"};
 constexpr std::size_t kLongestCause = 60;                       // of an answer; the rest is cut off
 constexpr double kCausePart = 6.0 / 12, kPlacePart = 3.0 / 12;  // of a report's points; the rest is the evidence
 constexpr std::int64_t kDims = HuntProblem::kDims;
@@ -330,7 +334,7 @@ GivenAnswer given_answer(const json::Value& answers, const std::string& report) 
   GivenAnswer given;
   const json::Value* answer = answers.find(report);
   if (answer == nullptr) {
-    given.missing = "all four answers are missing";
+    given.missing = "all four answers are missing" + unknown_names(answers, report, kReports);
     return given;
   }
   if (const json::Value* cause = answer->find("cause"); cause != nullptr && cause->as_string() != nullptr) {
@@ -345,8 +349,9 @@ GivenAnswer given_answer(const json::Value& answers, const std::string& report) 
     if (present || !given.missing.empty()) return;
     const json::Value* const value = answer->find(field);
     const bool none = value == nullptr || value->is_null();
-    given.missing =
-        none ? fmt::format("\"{}\" is missing: write {}", field, type) : fmt::format("\"{}\" is not {}", field, type);
+    given.missing = none ? fmt::format("\"{}\" is missing: write {}{}", field, type,
+                                       unknown_names(*answer, field, kAnswersOfReport))
+                         : fmt::format("\"{}\" is not {}", field, type);
   };
   state("cause", "a name of the handout's list in quotes", !given.cause.empty());
   state("sequences", "a list of whole numbers, such as [0, 2]", given.sequences.has_value());
@@ -410,7 +415,7 @@ class FaultHuntGrader final : public Grader {
                                 {"golden.txt", output_text(task.problem, task.golden.o, task.golden.lse)}};
     for (std::size_t i = 0; i < task.causes.size(); ++i) {
       const HuntOutput output = run_hunt_kernel(task.problem, fault_of(task.causes[i]));
-      const std::string name = fmt::format("report_{}", i + 1);
+      const std::string name(kReports[i]);
       files.push_back({name + ".npz", golden::npz_bundle_bytes(hunt_report(task.problem, output))});
       files.push_back({name + ".txt", output_text(task.problem, output.o, output.lse)});
     }
@@ -434,7 +439,7 @@ class FaultHuntGrader final : public Grader {
     std::vector<GivenAnswer> given;
     std::vector<TestResult> results;
     for (std::size_t i = 0; i < task.causes.size(); ++i) {
-      const std::string name = fmt::format("report_{}", i + 1);
+      const std::string name(kReports[i]);
       given.push_back(given_answer(answers, name));
       results.push_back(grade_report(task, task.causes[i], name, given.back()));
     }
@@ -447,7 +452,7 @@ class FaultHuntGrader final : public Grader {
     std::string all;  // of the reports
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!given[i].missing.empty())
-        all += fmt::format("{}report_{}: {}", all.empty() ? "" : "\n", i + 1, given[i].missing);
+        all += fmt::format("{}{}: {}", all.empty() ? "" : "\n", kReports[i], given[i].missing);
     }
     if (!all.empty()) {
       const auto reports = std::ranges::count_if(given, [](const GivenAnswer& one) { return !one.missing.empty(); });
@@ -457,7 +462,7 @@ class FaultHuntGrader final : public Grader {
       for (std::size_t j = 0; j < i; ++j) {
         if (given[j].cause == given[i].cause) {
           return failed(lab(), kHuntForm,
-                        fmt::format("report_{} and report_{} have the same cause, {}: all eight differ", j + 1, i + 1,
+                        fmt::format("{} and {} have the same cause, {}: all eight differ", kReports[j], kReports[i],
                                     given[i].cause));
         }
       }

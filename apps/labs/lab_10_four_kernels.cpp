@@ -141,7 +141,8 @@ class FourKernelsGrader final : public Grader {
   void grade_kernel(const MendKernel& kernel, const LabKernel& compiled, const CounterRng& random,
                     std::vector<TestResult>& results) const {
     const std::string budget = kernel.name + "_budget";
-    const auto wrong = [&](const std::string& message, const std::string& text, int hint, CasePicture picture = {}) {
+    const auto wrong = [&](const std::string& message, const std::string& text, std::optional<int> hint = {},
+                           CasePicture picture = {}) {
       results.push_back(with_picture(failed(lab(), kernel.name, message, text, hint), std::move(picture)));
       results.push_back(failed(lab(), budget, "not judged: the kernel must be right first"));
     };
@@ -152,15 +153,13 @@ class FourKernelsGrader final : public Grader {
       KernelRun run = run_kernel(compiled, made.call, schedule);
       if (!fault_of(run).empty()) {
         return wrong(fault_of(run), fmt::format("schedule {}\n{}", schedule_name(schedule), report_case(run)),
-                     hint_of(kernel.name), report_picture(run));
+                     std::nullopt, report_picture(run));
       }
       const std::vector<std::int32_t> out = lab_values<std::int32_t>(run.arrays[made.out]);
       for (std::size_t i = 0; i < out.size(); ++i) {
         if (out[i] == made.expected[i]) continue;
-        return wrong("the result is wrong",
-                     fmt::format("schedule {}\nout[{}]: expected {}, your kernel gave {}", schedule_name(schedule), i,
-                                 made.expected[i], out[i]),
-                     hint_of(kernel.name));
+        return wrong("the result is wrong", fmt::format("schedule {}\nout[{}]: expected {}, your kernel gave {}",
+                                                        schedule_name(schedule), i, made.expected[i], out[i]));
       }
       if (schedule.policy == ptx::Policy::late) first = std::move(run);
     }
@@ -190,8 +189,6 @@ class FourKernelsGrader final : public Grader {
     }
     return passed(lab(), test);
   }
-
-  static int hint_of(const std::string& kernel) { return kernel == "sum" || kernel == "stream" ? 1 : 2; }
 };
 
 }  // namespace

@@ -3,12 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
 
 #include "apps/labs/graders.h"
 #include "apps/labs/page_size_task.h"
+#include "apps/labs/unknown_names.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
 #include "core/base/report.h"
@@ -17,6 +19,8 @@ namespace kvscope::labs {
 namespace {
 
 constexpr std::string_view kPageReport = "report.json";
+constexpr std::array<std::string_view, 7> kReportNames{
+    "page_sizes", "waste_percent", "waste_at_end_percent", "table_bytes", "lookups", "cost", "page_size"};
 
 PageSizeTask traffic_of(std::string_view student) {
   return make_page_size_task(task_seed(student, "14_page_size"));
@@ -28,7 +32,6 @@ using CurveValues = std::vector<double>;
 struct CurveMistake {
   std::string message;
   PageSizeCurve curve;
-  int hint = 1;
 };
 
 struct MeasuredCurve {
@@ -37,7 +40,6 @@ struct MeasuredCurve {
   double absolute = 0, relative = 0;  // tolerance: the larger of the two
   std::vector<CurveMistake> mistakes;
   std::string example;  // small enough to work out by hand, without the result
-  int hint = 1;
 };
 
 bool agrees(const CurveValues& given, const PageSizeCurve& right, double absolute, double relative) {
@@ -111,8 +113,7 @@ MeasuredCurve waste_curve(const PageSizeTask& task, const PageSizeCurves& curves
        {"this is the waste when requests finish: take the mean of the line 'internal fragmentation' of kvscope run",
         curves.waste_at_end},
        {"this is a mean over requests: kvscope run prints the mean over steps", per_request}},
-      "kvscope run scenario.json, the line 'internal fragmentation', the column 'mean'",
-      1};
+      "kvscope run scenario.json, the line 'internal fragmentation', the column 'mean'"};
 }
 
 MeasuredCurve waste_at_end_curve(const PageSizeTask& task, const PageSizeCurves& curves) {
@@ -131,11 +132,10 @@ MeasuredCurve waste_at_end_curve(const PageSizeTask& task, const PageSizeCurves&
       {{"these are fractions: write percent", mapped(curves.waste_at_end, [](double p) { return p / 100; })},
        {"the last token that a request generates is never stored", empty_share(task, with_last_token)},
        {"the generated tokens were not counted", empty_share(task, [](const Request& r) { return r.prompt_tokens; })},
-       {"this is the mean of each request's share: divide the empty slots of all by the slots of all", per_request, 2},
+       {"this is the mean of each request's share: divide the empty slots of all by the slots of all", per_request},
        {"this is the mean over the steps of a run: count each request once", curves.waste}},
       fmt::format("a request of {} prompt and {} generated tokens: how many slots of 8-token pages are empty?",
-                  small.prompt_tokens, small.generate_tokens),
-      2};
+                  small.prompt_tokens, small.generate_tokens)};
 }
 
 MeasuredCurve table_curve(const PageSizeTask& task, const PageSizeCurves& curves) {
@@ -154,13 +154,12 @@ MeasuredCurve table_curve(const PageSizeTask& task, const PageSizeCurves& curves
       curves.table_bytes,
       0.5,
       0,
-      {{"these are entries: an entry has 4 bytes", mapped(curves.table_bytes, [](double b) { return b / 4; }), 2},
-       {"the padding of the rows is missing: a multiple of 8 entries, and 16 more", plain, 2},
-       {"16 entries a row are missing", eight, 2},
+      {{"these are entries: an entry has 4 bytes", mapped(curves.table_bytes, [](double b) { return b / 4; })},
+       {"the padding of the rows is missing: a multiple of 8 entries, and 16 more", plain},
+       {"16 entries a row are missing", eight},
        {"the table has a row for each request of a batch, not of the traffic",
-        mapped(curves.table_bytes, [&](double b) { return b * rows; }), 2}},
-      fmt::format("the longest request stores {:.0f} tokens: how many pages of 64 tokens, how many columns?", longest),
-      2};
+        mapped(curves.table_bytes, [&](double b) { return b * rows; })}},
+      fmt::format("the longest request stores {:.0f} tokens: how many pages of 64 tokens, how many columns?", longest)};
 }
 
 MeasuredCurve lookups_curve(const PageSizeTask& task, const PageSizeCurves& curves) {
@@ -185,15 +184,14 @@ MeasuredCurve lookups_curve(const PageSizeTask& task, const PageSizeCurves& curv
           curves.lookups,
           0.5,
           0.001,
-          {{"the first token comes from the prefill, which is no decode step", over(1, 0), 3},
-           {"the last token that a request generates is never an input of a decode step", over(0, 1), 3},
-           {"a page that is partly filled has an entry, too: round up", down, 3},
-           {"these are the pages at the end: every decode step looks up all pages of its sequence", once, 3},
-           {"the sequence grows: an early step needs fewer entries than the last one", last, 3}},
+          {{"the first token comes from the prefill, which is no decode step", over(1, 0)},
+           {"the last token that a request generates is never an input of a decode step", over(0, 1)},
+           {"a page that is partly filled has an entry, too: round up", down},
+           {"these are the pages at the end: every decode step looks up all pages of its sequence", once},
+           {"the sequence grows: an early step needs fewer entries than the last one", last}},
           fmt::format("a request of {} prompt and {} generated tokens: how many tokens does each of its decode steps "
                       "read, and how many pages of 4 tokens are these?",
-                      small.prompt_tokens, small.generate_tokens),
-          3};
+                      small.prompt_tokens, small.generate_tokens)};
 }
 
 MeasuredCurve cost_curve(const PageSizeTask& task, const PageSizeCurves& curves) {
@@ -209,8 +207,7 @@ MeasuredCurve cost_curve(const PageSizeTask& task, const PageSizeCurves& curves)
       0.15 * task.cost_of_percent,  // that of the waste
       0.01,
       {{"the cost of lookups is for 1000 of them", per_lookup}, {"the two costs are exchanged", swapped}},
-      fmt::format("{:g} for each percent of waste, {:g} for 1000 lookups", task.cost_of_percent, task.cost_of_lookups),
-      3};
+      fmt::format("{:g} for each percent of waste, {:g} for 1000 lookups", task.cost_of_percent, task.cost_of_lookups)};
 }
 
 bool near_curve(const MeasuredCurve& curve, double given, std::size_t i) {
@@ -276,18 +273,19 @@ class PageSizeGrader final : public Grader {
     for (const MeasuredCurve& curve :
          {waste_curve(task, curves), waste_at_end_curve(task, curves), table_curve(task, curves),
           lookups_curve(task, curves), cost_curve(task, curves)}) {
-      results.push_back(grade_curve(curve, curve_of(report, curve.member)));
+      results.push_back(grade_curve(curve, report));
     }
-    results.push_back(grade_choice(curves, report.find("page_size")));
+    results.push_back(grade_choice(curves, report));
     return results;
   }
 
  private:
-  [[nodiscard]] TestResult grade_curve(const MeasuredCurve& curve, const std::optional<CurveValues>& given) const {
+  [[nodiscard]] TestResult grade_curve(const MeasuredCurve& curve, const json::Value& report) const {
+    const std::optional<CurveValues> given = curve_of(report, curve.member);
     if (!given) {
-      return failed(
-          lab(), curve.test,
-          fmt::format("no curve: write {} numbers to '{}', one for each page size", kPageSizes.size(), curve.member));
+      return failed(lab(), curve.test,
+                    fmt::format("no curve: write {} numbers to '{}', one for each page size{}", kPageSizes.size(),
+                                curve.member, unknown_names(report, curve.member, kReportNames)));
     }
     if (agrees(*given, curve.right, curve.absolute, curve.relative)) return passed(lab(), curve.test);
     return with_picture(explain_curve(curve, *given), curve_picture(curve, *given));
@@ -299,13 +297,13 @@ class PageSizeGrader final : public Grader {
       const bool same =
           agrees({mistake.curve.begin(), mistake.curve.end()}, curve.right, curve.absolute, curve.relative);
       if (!same && agrees(given, mistake.curve, curve.absolute, curve.relative)) {
-        return failed(lab(), curve.test, mistake.message, curve.example, mistake.hint);
+        return failed(lab(), curve.test, mistake.message, curve.example);
       }
     }
     if (std::ranges::equal(given, CurveValues(curve.right.rbegin(), curve.right.rend()), [&](double a, double b) {
           return std::abs(a - b) <= std::max(curve.absolute, curve.relative * std::abs(b));
         })) {
-      return failed(lab(), curve.test, "the curve begins with the largest page size: begin with 4", {}, curve.hint);
+      return failed(lab(), curve.test, "the curve begins with the largest page size: begin with 4");
     }
     std::size_t wrong = 0, first = kPageSizes.size();
     for (std::size_t i = kPageSizes.size(); i-- > 0;) {
@@ -318,12 +316,16 @@ class PageSizeGrader final : public Grader {
         lab(), curve.test,
         fmt::format("{:g} is too {} for pages of {} tokens; {} of {} numbers are wrong", given[first],
                     given[first] < curve.right[first] ? "low" : "high", kPageSizes[first], wrong, kPageSizes.size()),
-        curve.example, curve.hint);
+        curve.example);
   }
 
-  [[nodiscard]] TestResult grade_choice(const PageSizeCurves& curves, const json::Value* given) const {
+  [[nodiscard]] TestResult grade_choice(const PageSizeCurves& curves, const json::Value& report) const {
+    const json::Value* const given = report.find("page_size");
     const std::int64_t* size = given == nullptr ? nullptr : given->as_i64();
-    if (size == nullptr) return failed(lab(), "page_size", "no page size: write the cheapest one");
+    if (size == nullptr) {
+      return failed(lab(), "page_size",
+                    "no page size: write the cheapest one" + unknown_names(report, "page_size", kReportNames));
+    }
     if (*size == curves.cheapest()) return passed(lab(), "page_size");
     const auto* found = std::ranges::find(kPageSizes, *size);
     if (found == kPageSizes.end()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -116,19 +117,54 @@ std::string feedback_text(const Grade& grade) {
   return text;
 }
 
+// "event 3: block 17 was evicted" -> "event ...: block ... was evicted"; numbers in a row are one "...". Digits of a
+// name ("report_1", "bf16") stay.
+std::string without_numbers(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto of_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  std::string result;
+  bool name = false;  // the character before is one of a name
+  while (!text.empty()) {
+    std::size_t end = text.front() == '-' ? 1 : 0;
+    while (!name && end < text.size() && (digit(text[end]) || (text[end] == '.' && end > 0 && digit(text[end - 1]))))
+      ++end;
+    if (end > 0 && text[end - 1] == '.') --end;  // of the sentence
+    if (end > 0 && digit(text[end - 1])) {
+      if (result.ends_with("..., ")) {
+        result.resize(result.size() - 2);
+      } else if (result.ends_with("... ")) {
+        result.resize(result.size() - 1);
+      } else {
+        result += "...";
+      }
+      text.remove_prefix(end);
+      continue;
+    }
+    name = of_name(text.front()) || (name && digit(text.front()));
+    result += text.front();
+    text.remove_prefix(1);
+  }
+  return result;
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// The tests by the number of students that lost points in them, with their most frequent messages.
+// The tests by the number of students that lost points in them, with their most frequent messages. Those that differ in
+// numbers alone are one: the numbers are of a student's own task, or of the cases of a seed.
 std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
   constexpr std::size_t kMessages = 3;
+  struct Message {
+    std::string text;  // without its numbers, if they differ between students
+    std::size_t count = 0;
+  };
   struct Failures {
     std::string name;
     std::size_t count = 0;
-    std::vector<std::pair<std::string, std::size_t>> messages = {};  // and how often each occurs
+    std::vector<Message> messages = {};
   };
   std::vector<Failures> failures;
   for (const LabTest& test : lab.tests) {
@@ -137,16 +173,18 @@ std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
       for (const TestResult& result : grade.results) {
         if (result.name != test.name || result.passed()) continue;
         ++failure.count;
-        const auto known =
-            std::ranges::find(failure.messages, result.message, &std::pair<std::string, std::size_t>::first);
+        const std::string key = without_numbers(result.message);
+        const auto known = std::ranges::find(failure.messages, key,
+                                             [](const Message& message) { return without_numbers(message.text); });
         if (known == failure.messages.end()) {
-          failure.messages.emplace_back(result.message, 1);
+          failure.messages.push_back({result.message, 1});
         } else {
-          ++known->second;
+          ++known->count;
+          if (known->text != result.message) known->text = key;
         }
       }
     }
-    std::ranges::stable_sort(failure.messages, std::ranges::greater(), &std::pair<std::string, std::size_t>::second);
+    std::ranges::stable_sort(failure.messages, std::ranges::greater(), &Message::count);
     failures.push_back(std::move(failure));
   }
   std::ranges::stable_sort(failures, std::ranges::greater(), &Failures::count);
@@ -155,8 +193,8 @@ std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
   for (const Failures& failure : failures) {
     text += fmt::format("  {:<{}}  {:>3}\n", failure.name, width, failure.count);
     for (std::size_t i = 0; i < std::min(kMessages, failure.messages.size()); ++i) {
-      text += fmt::format("  {:<{}}  {:>7}  {}\n", "", width, failure.messages[i].second,
-                          printable(failure.messages[i].first));
+      text += fmt::format("  {:<{}}  {:>7}  {}\n", "", width, failure.messages[i].count,
+                          printable(failure.messages[i].text));
     }
   }
   return text;
@@ -193,6 +231,7 @@ std::string students_text(std::span<const Grade> grades) {
       if (!result.passed()) lost.push_back(result.name);
     }
     if (lost.size() == grade->results.size()) lost = {"every test"};
+    if (grade->missing()) lost = {kNoSubmission};
     text += fmt::format("{}{}\n", lost.empty() ? "" : "  ", fmt::join(lost, ", "));
   }
   return text;
@@ -372,26 +411,30 @@ std::string class_csv(const Lab& lab, std::span<const Grade> grades) {
 
 std::string class_text(const Lab& lab, std::span<const Grade> grades) {
   constexpr std::size_t kBins = 10;
-  std::string text = fmt::format("Lab {:02} {}: {}\n", lab.number, lab.name,
-                                 counted(static_cast<std::int64_t>(grades.size()), "submission"));
-  if (grades.empty()) return text;
+  std::vector<Grade> submitted;
+  std::ranges::copy_if(grades, std::back_inserter(submitted), [](const Grade& grade) { return !grade.missing(); });
+  const std::size_t missing = grades.size() - submitted.size();
+  std::string text =
+      fmt::format("Lab {:02} {}: {}{}\n", lab.number, lab.name, counted(std::ssize(submitted), "submission"),
+                  missing == 0 ? "" : fmt::format(", {} missing", missing));
+  if (submitted.empty()) return text + students_text(grades);
   std::vector<double> all;
   std::array<std::size_t, kBins> bins{};
-  for (const Grade& grade : grades) {
+  for (const Grade& grade : submitted) {
     all.push_back(grade.earned());
     const double share = grade.points() > 0 ? grade.earned() / grade.points() : 0;
     ++bins[std::min(kBins - 1, static_cast<std::size_t>(share * kBins))];
   }
   double sum = 0;
   for (const double points : all) sum += points;
-  text += fmt::format("mean {:.1f}, median {:.1f} of {} points\n", sum / static_cast<double>(all.size()), median(all),
-                      lab.points());
-  text += limits_text(grades);
+  text += fmt::format("mean {:.1f}, median {:.1f} of {} points{}\n", sum / static_cast<double>(all.size()), median(all),
+                      lab.points(), missing == 0 ? "" : ", without the missing ones");
+  text += limits_text(submitted);
   for (std::size_t bin = 0; bin < kBins; ++bin) {
     text += fmt::format("  {:>3} to {:>3} %  {:>3}{}{}\n", bin * 10, (bin + 1) * 10, bins[bin],
                         bins[bin] == 0 ? "" : "  ", std::string(bins[bin], '#'));
   }
-  return text + failures_text(lab, grades) + leaderboard_text(grades) + students_text(grades);
+  return text + failures_text(lab, submitted) + leaderboard_text(submitted) + students_text(grades);
 }
 
 }  // namespace kvscope::labs

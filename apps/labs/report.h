@@ -38,8 +38,9 @@ namespace kvscope::labs {
 // message. A cell that a spreadsheet would take for a formula begins with an apostrophe.
 [[nodiscard]] std::string class_csv(const Lab& lab, std::span<const Grade> grades);
 // Histogram of points in ten bins, mean and median; limits that are not the defaults; each test by the number of
-// students that lost points in it, with its most frequent messages; the scores of the class, if the lab has a
-// leaderboard; and each student with the failed tests, the fewest points first.
+// students that lost points in it, with its most frequent messages, "..." in place of numbers that differ; the scores
+// of the class, if the lab has a leaderboard; and each student with the failed tests, the fewest points first. Students
+// without a submission are in the list of students only.
 [[nodiscard]] std::string class_text(const Lab& lab, std::span<const Grade> grades);
 
 }  // namespace kvscope::labs

@@ -673,6 +673,40 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
         # From inside the function, it stops behind the call.
         self.assertIn("loop.cu:10", self.debug_loop("break loop.cu:2", "run", "line", "over").splitlines()[-2])
 
+    # Lines 3 and 4 of dot.cu call intrinsics of headers: two of them in line 3, and the second one calls another.
+    INTRINSICS = """.version 8.0\n.target sm_90\n.address_size 64\n.file 1 "FOLDER/dot.cu"
+.file 2 "/usr/local/cuda/bin/../targets/x86_64-linux/include/sm_30_intrinsics.hpp"\n.file 3 "/other/cuda_bf16.hpp"
+.visible .entry dot(.param .u64 out) {\n.reg .b32 %r<8>;\n.loc 1 2 0\nmov.u32 %r1, %tid.x;
+.loc 1 3 0\nadd.s32 %r1, %r1, 1;\n.loc 2 70 0, function_name $name, inlined_at 1 3 5\nadd.s32 %r2, %r1, 1;
+.loc 2 71 0, function_name $name, inlined_at 1 3 5\nadd.s32 %r2, %r2, 1;
+.loc 3 80 0, function_name $name, inlined_at 2 71 0\nadd.s32 %r2, %r2, 1;\n.loc 1 3 9\nadd.s32 %r3, %r2, 1;
+.loc 2 70 0, function_name $name, inlined_at 1 4 5\nadd.s32 %r4, %r3, 1;
+.loc 1 8 0, function_name $name, inlined_at 1 5 5\nadd.s32 %r4, %r4, 1;
+.loc 2 70 0, function_name $name, inlined_at 1 9 5\nadd.s32 %r4, %r4, 1;
+.loc 1 6 0\nret;\n}\n.section .debug_str\n{\n$name:\n.b8 95,95,102,0\n}\n"""
+
+    def debug_intrinsics(self, *commands):
+        text = self.INTRINSICS.replace("FOLDER", self.folder.name)
+        self.write("dot.cu", "".join(f"line {n}\n" for n in range(1, 10)))
+        done = subprocess.run([program.KVSCOPE, "ptx", "debug", self.write("dot.ptx", text), "--arg", "f32[1]"],
+                              input="\n".join(commands) + "\n", capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        return done.stdout
+
+    # They stopped at each line of a header, and showed the line of the user that calls it, again and again.
+    def test_lines_are_those_that_are_shown(self):
+        def places(*commands):
+            return re.findall(r"^step \d+ .*  (dot\.cu:.*)$", self.debug_intrinsics(*commands), re.M)
+        self.assertEqual(places(*["line"] * 5), ["dot.cu:2", "dot.cu:3", "dot.cu:4", "dot.cu:8  <- dot.cu:5", "dot.cu:9", "dot.cu:6"])
+        self.assertEqual(places("goto 9", *["backline"] * 4)[2:], ["dot.cu:9", "dot.cu:8  <- dot.cu:5", "dot.cu:4", "dot.cu:3"])
+        # From inside an intrinsic, which is no function of the user.
+        self.assertEqual(places("goto 4", "over", "over", "over")[1:], ["dot.cu:3", "dot.cu:4", "dot.cu:9", "dot.cu:6"])
+
+    # It listed the header, without a name.
+    def test_the_listed_file_is_named_and_that_of_the_place(self):
+        out = self.debug_intrinsics("goto 4", "list")
+        self.assertIn(f"\n{self.folder.name}/dot.cu\n      1  line 1\n      2  line 2\n>     3  line 3\n", out)
+
     # A run that looked ahead to a breakpoint or past it has shown the reports there to the checkers, once.
     def test_run_stops_at_each_report_even_if_a_look_ahead_passed_it(self):
         ptx = self.write("race.ptx", """.version 8.0\n.target sm_90\n.address_size 64

@@ -71,8 +71,9 @@ class ClassTest(unittest.TestCase):
         self.assertTrue(all(float(rows[f"s{n:02}"]["points"]) < 100 for n in range(6, CLASS)), rows)
         self.assertEqual((rows["s99"]["points"], rows["s99"]["feedback"][:20]), ("0", "order: no submission"))
         report = kvscope("lab", "report", grades, "--csv", self.folder / "again.csv", "--course", COURSE)
-        self.assertIn(f"{CLASS + 2} submissions", report)
-        self.assertRegex(report, r"\n  s99 +0  every test\n")
+        self.assertIn(f"{CLASS} submissions, 2 missing\nmean ", report)
+        self.assertIn(" of 100 points, without the missing ones\n", report)
+        self.assertRegex(report, r"\n  s99 +0  no submission\n")
         self.assertEqual(self.table(self.folder / "again.csv"), rows)
         self.late_submission_and_complaint(grades, rows, printed)
 

@@ -136,6 +136,16 @@ TEST_F(ManifestMember, UnknownKeysAreFaults) {
               HasSubstr("$.tests[0].point: unknown key: did you mean \"points\"?"));
 }
 
+TEST_F(ManifestMember, AHintIsANumber) {
+  const auto with_hint = [&](const std::string& hint) {
+    return fault("tests", (R"([{"name": "a", "points": 1, "text": "t", "hint": )" + hint + "}]").c_str());
+  };
+  for (const char* const hint : {"1", "9"}) EXPECT_EQ(with_hint(hint), "no error") << hint;
+  for (const char* const hint : {"0", "10", "2.5", R"("2")", "null"}) {
+    EXPECT_THAT(with_hint(hint), HasSubstr("must be a whole number in [1, 9]")) << hint;
+  }
+}
+
 TEST_F(ManifestMember, TheFolderHasTheNumberAndTheName) {
   EXPECT_THAT(fault("number", "2", "03_rows"),
               HasSubstr("$.name: number and name give '02_rows', but the folder is '03_rows'"));

@@ -13,6 +13,7 @@ A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. 
     # loses: TEST, TEST, TEST?; a test with a question mark is lost if the cases of the seed show the fault in it
     # message: text that the report of a lost test contains; "A | B": one of two, where the cases of a seed decide which fault is first
     # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
+    # hint: the hint of the first lost test, which `lab check` prints; may be absent
 A patch docs/labs/staff/NN_name/right/KK_slug.patch is another form of the solution, which gets all points too.
 docs/labs/staff/NN_name/triton has the same for submissions in Triton. Their PTX was made by Triton and kept (triton_standin.py), so
 that they are graded where Triton is not installed; triton_test.py compiles them where it is.
@@ -110,7 +111,7 @@ class Course:
         self.table = []  # [lab, solutions, wrong submissions, seeds, gradings, faults]
 
     def grade(self, lab, submissions, seed):
-        """{student: {test: (earned, maximum, message and case)}}"""
+        """{student: {test: (earned, maximum, message and case, hint)}}"""
         secret = self.folder / "secret"
         secret.write_text(f"a secret of the test, number {seed}\n", encoding="utf-8")
         out = self.folder / "grades"
@@ -124,7 +125,7 @@ class Course:
         grades = {}
         for submission in submissions:
             grade = json.loads((out / (submission.name + ".json")).read_text(encoding="utf-8"))
-            grades[submission.name] = {test["name"]: (test["points"], test["maximum"], test["message"] + "\n" + test["case"])
+            grades[submission.name] = {test["name"]: (test["points"], test["maximum"], test["message"] + "\n" + test["case"], test["hint"])
                                        for test in grade["tests"]}
         return grades
 
@@ -132,7 +133,7 @@ class Course:
         return COURSE / "staff" / lab / "triton" if self.triton else COURSE / "staff" / lab
 
     def submission(self, lab, patch_file, name):
-        """Writes the solution, changed by the patch if there is one. Returns the folder and what it must lose: (tests, message, points)."""
+        """Writes the solution, changed by the patch if there is one. Returns the folder and what it must lose: (tests, message, points, hint)."""
         staff, target, names = self.staff(lab), self.folder / ("triton" if self.triton else "lab") / lab / name, {}
         solve = [sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name]
         if (staff / "solve.py").exists():  # the answers depend on the student: a script writes them
@@ -140,7 +141,7 @@ class Course:
         else:
             shutil.copytree(staff / "solution", target)
         if patch_file is None:
-            return target, ([], "", "")
+            return target, ([], "", "", "")
         patch = patch_file.read_text(encoding="utf-8")
         if (staff / "solve.py").exists():
             solved = subprocess.run([*solve, patch_file], check=True, stdout=subprocess.PIPE, text=True)
@@ -148,10 +149,10 @@ class Course:
         else:
             patched(target, patch)
         if patch_file.parent.name == "right":
-            return target, ([], "", "")
+            return target, ([], "", "", "")
         loses = [word.strip() for word in header(patch, "loses").split(",")]
         loses = [names[word[1:]] if word.startswith("@") else word for word in loses]
-        return target, (loses, header(patch, "message"), header(patch, "earns", ""))
+        return target, (loses, header(patch, "message"), header(patch, "earns", ""), header(patch, "hint", ""))
 
     def submissions(self, lab, patch_files, suffix):
         """[folder], {name: what it must lose}"""
@@ -165,15 +166,17 @@ class Course:
                 self.faults.append(f"{lab}/{name}: {error}")
         return folders, expected
 
-    def fault_of(self, tests, loses, message, earns):
-        lost = [test for test, (earned, maximum, _) in tests.items() if earned < maximum]
+    def fault_of(self, tests, loses, message, earns, hint):
+        lost = [test for test, (earned, maximum, *_) in tests.items() if earned < maximum]
         loses = [test.rstrip("?") for test in loses if not test.endswith("?") or test.rstrip("?") in lost]
-        points = sum(earned for earned, _, _ in tests.values())
+        points = sum(earned for earned, *_ in tests.values())
         if lost != [test for test in tests if test in loses] or len(lost) != len(loses):
             return (f"loses {', '.join(lost) or 'nothing'}; expected {', '.join(loses) or 'nothing'}: "
                     f"{[tests[test][2] for test in lost][:2]}")
         if lost and not any(text in tests[test][2] for test in lost for text in message.split(" | ")):
             return f"no message contains '{message}': {[tests[test][2] for test in lost][:2]}"
+        if lost and hint and tests[lost[0]][3] != int(hint):
+            return f"names hint {tests[lost[0]][3]}, not {hint}"
         if earns and points != float(earns):
             return f"earns {points:g} points, not {earns}"
         return ""
@@ -211,6 +214,8 @@ class Course:
         for test in manifest["tests"]:
             if f"| `{test['name']}` | {test['points']} |" not in handout:
                 self.faults.append(f"{lab}: the handout has no row '| `{test['name']}` | {test['points']} |'")
+            if test.get("hint", 1) > 3:
+                self.faults.append(f"{lab}: {test['name']} has hint {test['hint']}, which does not exist")
         for file in [*manifest["files"], *([manifest["triton"]] if "triton" in manifest else [])]:
             if f"`{file}`" not in handout:
                 self.faults.append(f"{lab}: the handout does not name `{file}`")
@@ -229,7 +234,7 @@ class Course:
         subprocess.run([self.kvscope, "lab", "start", lab, str(target), "--course", str(COURSE), "--language",
                         "triton" if self.triton else "cuda"], check=True, capture_output=True)
         for name, tests in self.grade(lab, [target], 0).items():
-            points = sum(earned for earned, _, _ in tests.values())
+            points = sum(earned for earned, *_ in tests.values())
             if points != 0:
                 self.faults.append(f"{lab}: the starter of {name} earns {points} points")
 

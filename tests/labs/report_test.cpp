@@ -210,6 +210,26 @@ TEST(ClassText, CountsFailuresAndNamesTheMostFrequentMessage) {
                               "  first     0\n"));
 }
 
+// The numbers are each student's own: "1709 is not right" was a message of one student, and no error of the class showed.
+TEST(ClassText, CountsMessagesThatDifferInNumbersAsOne) {
+  const Lab lab = two_tests();
+  const auto lines = [&](const std::vector<std::string>& messages) {
+    std::vector<Grade> grades;
+    for (const std::string& message : messages) grades.push_back(half(lab, std::to_string(grades.size()), message));
+    const std::string text = class_text(lab, grades);
+    const std::size_t begin = text.find('\n', text.find("  second    ")) + 1;
+    return text.substr(begin, text.find("  first     0\n") - begin);
+  };
+  EXPECT_EQ(lines({"1 36 2 is not right", "rare", "22 6 -3 is not right"}),
+            "                2  ... is not right\n                1  rare\n");
+  EXPECT_EQ(lines({"7 is not right", "7 is not right"}), "                2  7 is not right\n");
+  EXPECT_EQ(lines({"sectors 2.25x ideal: (1, 2) of 3.", "sectors 4x ideal: (0, 12) of 3."}),
+            "                2  sectors ...x ideal: (...) of ....\n");
+  EXPECT_EQ(lines({"no cause of report_1", "no cause of report_2", "the table-3 is bf16", "the table-4 is bf16"}),
+            "                2  the table-... is bf16\n                1  no cause of report_1\n"
+            "                1  no cause of report_2\n");
+}
+
 TEST(ClassText, ListsTheStudentsWithTheFewestPointsFirst) {
   const Lab lab = two_tests();
   Grade all = half(lab, "ada", "");
@@ -218,6 +238,23 @@ TEST(ClassText, ListsTheStudentsWithTheFewestPointsFirst) {
   EXPECT_THAT(class_text(lab, grades), HasSubstr("students, and the tests in which they lost points:\n"
                                                  "  grace     60  second\n"
                                                  "  ada      100\n"));
+}
+
+// A student of the roster without a folder was a submission with 0 points, and lowered the mean.
+TEST(ClassText, StudentsWithoutASubmissionAreNotCounted) {
+  const Lab lab = two_tests();
+  const Grade missing{"eve", lab.id(), public_seed(lab.id()), all_failed(lab, "no submission")};
+  const std::vector<Grade> grades{half(lab, "ada", "wrong"), missing, half(lab, "grace", "wrong")};
+  const std::string text = class_text(lab, grades);
+  EXPECT_THAT(text, HasSubstr("Lab 02 rows: 2 submissions, 1 missing\n"
+                              "mean 60.0, median 60.0 of 100 points, without the missing ones\n"));
+  EXPECT_THAT(text, HasSubstr("    0 to  10 %    0\n"));
+  EXPECT_THAT(text, HasSubstr("  second    2\n"));
+  EXPECT_THAT(text, HasSubstr("  eve        0  no submission\n"));
+  EXPECT_THAT(class_text(lab, std::vector<Grade>{missing}),
+              testing::Eq("Lab 02 rows: 0 submissions, 1 missing\n"
+                          "students, and the tests in which they lost points:\n"
+                          "  eve      0  no submission\n"));
 }
 
 TEST(GradeJson, HasThePictureOfAFailedTestThatHasOne) {

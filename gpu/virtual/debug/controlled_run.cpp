@@ -10,6 +10,7 @@
 
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/program/source_place.h"
 #include "gpu/virtual/machine/warp/residents.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
@@ -36,14 +37,6 @@ std::string hex(const std::vector<std::byte>& bytes) {
   std::string out;
   for (const std::byte b : bytes) out += fmt::format("{}{:02x}", out.empty() ? "" : " ", static_cast<unsigned>(b));
   return out;
-}
-
-// The source place used for stepping by line. It does not include the frames that called it.
-std::pair<std::int32_t, std::int32_t> line_of(const Program& program, std::int32_t pc) {
-  const Statement& s = program.statement(pc);
-  if (s.frame < 0) return {-1, s.at.line};
-  const Frame& frame = program.module->frames[static_cast<std::size_t>(s.frame)];
-  return {frame.file, frame.line};
 }
 
 std::int64_t size_of(const Launch& launch, const DeviceMemory& memory) {
@@ -119,9 +112,9 @@ class ControlledRun::Watcher final : public Monitor {
       note(now.step, StopReason::breakpoint, fmt::format("breakpoint {}", breaks_[static_cast<std::size_t>(now.pc)]),
            now);
     } else if (until_->warp != nullptr && until_->warp->cta == now.cta && until_->warp->warp == now.warp) {
-      const bool other_line = line_of(exec.program(), now.pc) != line_of(exec.program(), until_->warp->pc);
       if (!until_->line) note(now.step, StopReason::step, {}, now);
-      if (until_->line && other_line) note(now.step, StopReason::line, {}, now);
+      if (until_->line && !same_shown_place(exec.program(), now.pc, until_->warp->pc))
+        note(now.step, StopReason::line, {}, now);
     }
   }
   void retried(const Exec& exec, const Op& op, LaneMask) override {
@@ -392,7 +385,8 @@ Stop ControlledRun::line() {
   return search({.from = launch_.step, .breakpoints = &breakpoints_, .watches = &watches_, .warp = &now, .line = true});
 }
 
-// Functions that have been called and not returned, and the depth of inlined functions in the innermost of them.
+// Functions that have been called and not returned, and the depth of inlined functions in the innermost of them, without
+// library wrappers.
 std::pair<int, int> ControlledRun::depth_at(const Position& at) const {
   int calls = 0, inlined = 0;
   const Cta* const cta = find_cta(launch_, at.cta);  // null: it starts with this instruction
@@ -402,7 +396,7 @@ std::pair<int, int> ControlledRun::depth_at(const Position& at) const {
     }
   }
   const Module& module = *launch_.program->module;
-  for (std::int32_t f = launch_.program->statement(at.pc).frame; f >= 0; ++inlined) {
+  for (std::int32_t f = shown_frame(*launch_.program, at.pc); f >= 0; ++inlined) {
     f = module.frames[static_cast<std::size_t>(f)].outer;
   }
   return {calls, inlined};
@@ -448,7 +442,7 @@ Stop ControlledRun::back_line() {
     if (interrupted_) return arrived();
     const Position there = watcher_->at(at).step == at ? watcher_->at(at) : position();
     if (there.cta != now.cta || there.warp != now.warp) continue;
-    if (line_of(*launch_.program, there.pc) == line_of(*launch_.program, now.pc)) continue;
+    if (same_shown_place(*launch_.program, there.pc, now.pc)) continue;
     go_to(at);
     return interrupted_ ? arrived() : Stop{StopReason::line, {}, there};
   }

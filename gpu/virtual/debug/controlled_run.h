@@ -94,7 +94,7 @@ class ControlledRun {
   Stop steps(std::uint64_t count);  // warp instructions, of any warp
   // The next three end at the latest when that warp ends.
   Stop warp_step();               // until the next warp has executed one instruction
-  Stop line();                    // until that warp reaches a different source line
+  Stop line();                    // until that warp reaches a line that is shown differently (source_place.h)
   Stop over();                    // the same, but not in functions that the line calls, also if they are inlined
   Stop to(StopReason reason);     // barrier, event or report
   Stop seek(std::uint64_t step);  // to any position; past the end: the end

@@ -14,6 +14,7 @@
 #include "gpu/virtual/debug/state_text.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/program/source_place.h"
 #include "gpu/virtual/machine/warp/residents.h"
 #include "gpu/virtual/text/kernel_names.h"
 
@@ -70,11 +71,11 @@ Space space(const std::string& word) {
   throw CommandFault(fmt::format("'{}' is neither shared nor global", word));
 }
 
-// The file and the line of the instruction that runs next, in the source if the PTX has line information.
+// The file and the line that are shown for an instruction, in the source if the PTX has line information.
 std::pair<std::string, std::int32_t> source_place(const Program& program, std::int32_t pc) {
-  const Statement& s = program.statement(pc);
-  if (s.frame < 0) return {std::string(program.module->file), s.at.line};
-  const Frame& frame = program.module->frames[static_cast<std::size_t>(s.frame)];
+  const std::int32_t shown = shown_frame(program, pc);
+  if (shown < 0) return {std::string(program.module->file), placed_statement(program, pc).at.line};
+  const Frame& frame = program.module->frames[static_cast<std::size_t>(shown)];
   return {std::string(program.module->file_of(frame)), frame.line};
 }
 
@@ -403,6 +404,7 @@ void DebugSession::list_source() {
   } else if (std::ifstream source(path); !source || !(file << source.rdbuf())) {
     throw CommandFault(fmt::format("{}: cannot be opened here; the next line is {}", path, line));
   }
+  out_ << path << '\n';
   std::string text;
   for (std::int32_t number = 1; std::getline(file, text) && number <= line + kListedAround; ++number) {
     if (number >= line - kListedAround) out_ << fmt::format("{} {:>5}  {}\n", number == line ? '>' : ' ', number, text);

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/scenario/notes.h"
 #include "tests/viz/window/fake_backend.h"
 #include "viz/playback/tile.h"
@@ -83,6 +86,27 @@ TEST(GalleryTiles, EveryScenarioReachesARegister) {
     Shown shown(entry.path().stem().string());
     EXPECT_FALSE(shown.tile("seq 0 k tma", 0).fills.empty());
   }
+}
+
+// The place of the test of a tile over several pages was a tile of two tokens in one page. Blocks that follow one another
+// would hide the error of that test.
+TEST(GalleryTiles, TheTileOfLab02HasPagesInBlocksThatAreNoNeighbors) {
+  const std::string manifest = fs::path(KVSCOPE_SOURCE_DIR) / "docs" / "labs" / "02_rows" / "lab.json";
+  const json::Value lab = json::parse(read_file(manifest, 1 << 16), manifest);
+  std::string place;
+  for (const json::Value& test : *lab.find("tests")->as_array()) {
+    if (*test.find("name")->as_string() == "tile_of_pages") place = *test.find("place")->as_string();
+  }
+  const std::size_t begin = place.find("tile=seq") + 5, end = place.find(',', begin), step = place.find("step=") + 5;
+  ASSERT_LT(end, place.size()) << place;
+  Shown shown(fs::path(*lab.find("scenario")->as_string()).stem());
+  const Tile tile = shown.tile(place.substr(begin, end - begin), std::stoll(place.substr(step)));
+  const std::int64_t rows_of_block = 2 * shown.scenario.model.layers * shown.scenario.cache.page_size;
+  std::set<std::int64_t> blocks;
+  for (const TileCopy& copy : tile.copies) blocks.insert(copy.row / rows_of_block);
+  ASSERT_GE(blocks.size(), 2U);
+  EXPECT_GT(*blocks.rbegin() - *blocks.begin(), std::ssize(blocks) - 1);
+  EXPECT_GT(tile.opened.tokens, shown.scenario.cache.page_size);
 }
 
 TEST(GalleryTiles, ATileByTmaTakesTwoBoxesAndEightReads) {

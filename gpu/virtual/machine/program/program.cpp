@@ -2,33 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <limits>
 
 #include "core/base/errors.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/machine/program/detail/lower.h"
+#include "gpu/virtual/machine/program/source_place.h"
 
 namespace kvscope::ptx {
 namespace {
-
-// Files of library wrappers: a report shows the line that calls them.
-constexpr std::array<std::string_view, 9> kWrappers{"/targets/x86_64-linux/include/",
-                                                    "/targets/sbsa-linux/include/",
-                                                    "/cuda/include/",
-                                                    "_intrinsics.h",
-                                                    "cuda_fp16.h",
-                                                    "cuda_bf16.h",
-                                                    "cuda_fp8.h",
-                                                    "device_functions.h",
-                                                    "/cuda/std/"};
-
-bool is_wrapper(std::string_view path) {
-  for (const std::string_view w : kWrappers) {
-    if (path.find(w) != path.npos) return true;
-  }
-  return false;
-}
 
 std::string place_of(const Module& module, const Frame& frame) {
   std::string_view path = module.file_of(frame);
@@ -75,14 +57,9 @@ std::string_view Program::text(std::int32_t pc) const {
 }
 
 std::string Program::source_text(std::int32_t pc) const {
-  const Function& f = module->functions[static_cast<std::size_t>(sources[static_cast<std::size_t>(pc)].function)];
-  // The closing ret is not in the file: it has the place of the last statement.
-  const bool closes = statement(pc).at.line == 0 && !f.body.empty();
-  const Statement& s = closes ? f.body.back() : statement(pc);
-  if (s.frame < 0) return fmt::format("{}:{}", module->file, s.at.line);
+  const std::int32_t shown = shown_frame(*this, pc);
+  if (shown < 0) return fmt::format("{}:{}", module->file, placed_statement(*this, pc).at.line);
   const auto frame_at = [this](std::int32_t i) -> const Frame& { return module->frames[static_cast<std::size_t>(i)]; };
-  std::int32_t shown = s.frame;
-  while (is_wrapper(module->file_of(frame_at(shown))) && frame_at(shown).outer >= 0) shown = frame_at(shown).outer;
   std::string out = place_of(*module, frame_at(shown));
   for (std::int32_t outer = frame_at(shown).outer; outer >= 0; outer = frame_at(outer).outer) {
     out += "  <- " + place_of(*module, frame_at(outer));
