@@ -1216,6 +1216,41 @@ def _(k, rng):
     k.value_order = lambda x: x[..., order]
 
 
+# --- splits of whole pages, merged correctly --------------------------------------------------------------------------
+
+def cut_pages(shape):
+    """Several splits, of which one has several pages of whole tiles."""
+    return plain(shape) and shape.page % 8 == 0 and shape.lengths.max() > 3 * shape.page
+
+
+def splits_of_pages(k, rng):
+    """Cuts the keys into 2 to 4 splits of equally many pages, which have tiles of 8 keys or of a page."""
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+
+    def pieces(index):
+        size = -(-(-(-len(index) // page)) // count) * page
+        return np.split(index, np.arange(size, len(index), size))
+    k.splits, k.tile = pieces, int(rng.choice([8, page]))
+    return "in each of "
+
+
+@fault("P not rescaled in splits", "no_rescaling", when=cut_pages)
+def _(k, rng):
+    k.rescale_sum = k.rescale_output = False
+    return splits_of_pages(k, rng)
+
+
+@fault("output not rescaled in splits", "output_not_rescaled", when=cut_pages)
+def _(k, rng):
+    k.rescale_output = False
+    return splits_of_pages(k, rng)
+
+
+@fault("sum not rescaled in splits", "sum_not_rescaled", when=cut_pages)
+def _(k, rng):
+    k.rescale_sum = False
+    return splits_of_pages(k, rng)
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []

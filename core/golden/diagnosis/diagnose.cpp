@@ -129,12 +129,14 @@ bool explains_rows(const Explanation& e, std::int64_t failing_rows, std::int64_t
 struct JudgedCause {
   Explanation explanation;
   std::vector<RowValue> predictions;
-  bool one_of_many = false;
+  bool one_of_many = false, longer_form = false;
 };
 
 JudgedCause judge(const Trial& trial, const Rows& rows) {
-  JudgedCause judged{
-      {trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}, trial.one_of_many};
+  JudgedCause judged{{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page},
+                     {},
+                     trial.one_of_many,
+                     trial.longer_form};
   Explanation& e = judged.explanation;
   std::int64_t of_numbers = 0;
   for (const OutputRow& row : rows.failing) {
@@ -326,11 +328,15 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   keep_nearest(outputs, rows, explaining);
   const auto fitted = [](const JudgedCause* j) { return is_fitted(j->explanation.name); };
   const bool named = !std::all_of(explaining.begin(), explaining.end(), fitted);
+  std::set<std::string> simple;  // names of causes that need no longer form
+  for (const JudgedCause* j : explaining) {
+    if (!j->longer_form) simple.insert(j->explanation.name);
+  }
   std::vector<Explanation> rest;
   for (JudgedCause& j : all) {
     if (std::find(explaining.begin(), explaining.end(), &j) == explaining.end()) {
       rest.push_back(j.explanation);
-    } else if (!named || !fitted(&j)) {
+    } else if ((!named || !fitted(&j)) && !(j.longer_form && simple.contains(j.explanation.name))) {
       diagnosis.explanations.push_back(j.explanation);
     }
   }

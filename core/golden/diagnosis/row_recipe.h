@@ -120,6 +120,9 @@ struct Recipe {
   std::int64_t split = 0;  // keys of a tile or split; for combine other than online
   // Warps that take turns over the tiles: tile t belongs to part t % parts, which has its own maximum, sum and output.
   std::int64_t parts = 1;
+  // Keys of a split whose result joins the others with the right weight. Its tiles and parts are counted from its first
+  // key. 0: all keys are one split.
+  std::int64_t merged_split = 0;
   std::int64_t scale_vector = 1;  // elements that the kernel multiplies by the scale of the first of them
   bool normalized = true;         // false: o is not divided by the sum
   // Lanes that do not add their sums: element d of o is divided by the sum of the keys t with lane(t) = lane(d), where
