@@ -1251,6 +1251,15 @@ def _(k, rng):
     k.rescale_sum = False
     return splits_of_pages(k, rng)
 
+
+# The pages that are left over may also be the last one of each sequence, or the last split of another size.
+@fault("pages of a split rounded down", "split_rounded_down", "split_missing", "last_page_missing", "page_missing",
+       when=cut_pages)
+def _(k, rng):
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+    only(k, lambda keys, n: keys < max(1, -(-n // page) // count) * count * page)
+
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []

@@ -29,6 +29,32 @@ std::int64_t fewest_keys(const attention::Problem& problem, std::int64_t longest
   return fewest;
 }
 
+// Splits whose size is rounded down: the last pages, tiles or keys belong to none of them. Of a row with fewer than one
+// for each split, a kernel whose splits have at least one loses none, and any other kernel all.
+void add_rounded_down(Trials& trials, const std::vector<Splits>& splits, std::int64_t fewest) {
+  const auto add = [&](const Splits& cut, const std::string& units, const std::string& all) {
+    for (const std::int64_t least : {1, 0}) {
+      if (least == 0 && fewest >= cut.number * cut.unit) continue;  // as with 1
+      trials.add("split_rounded_down",
+                 fmt::format("the keys after {0} * floor({1} / {0}){2} are left out", cut.number, units, all),
+                 fmt::format("the number of {} in a split: it must round up", units),
+                 [number = cut.number, unit = cut.unit, least](Recipe& r, const RowEvaluator&) {
+                   const auto keys = static_cast<std::int64_t>(r.keys.size());
+                   const std::int64_t size = std::max(least, ceil_div(keys, unit) / number) * unit;
+                   r.keys.resize(static_cast<std::size_t>(std::min(keys, number * size)));
+                 });
+    }
+  };
+  const std::int64_t page = trials.problem.k.page_size;
+  for (const Splits& cut : splits) {
+    if (cut.number > 0 && cut.unit == page && page > 1) add(cut, "pages", " pages");
+  }
+  for (const Splits& cut : splits) {
+    if (cut.number == 0 || (cut.unit == page && page > 1)) continue;  // first: of causes with the same output
+    add(cut, cut.unit == 1 ? "keys" : "tiles", cut.unit == 1 ? "" : fmt::format(" tiles of {} keys", cut.unit));
+  }
+}
+
 }  // namespace
 
 std::vector<Splits> common_splits(const attention::Problem& problem, std::int64_t longest) {
@@ -95,6 +121,7 @@ void add_splits(Trials& trials, const std::vector<Splits>& splits) {
     }
   };
   trials.one_of_many = true;
+  add_rounded_down(trials, splits, fewest);
   lost("split_missing", "the first split is left out", false, 0);
   lost("split_missing", "the last split is left out", false, -1);
   lost("split_missing", "the second split is left out", false, 1);
