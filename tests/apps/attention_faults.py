@@ -1260,6 +1260,56 @@ def _(k, rng):
     only(k, lambda keys, n: keys < max(1, -(-n // page) // count) * count * page)
 
 
+def page_of_split(keys, n, page, count):
+    """The split and the page in it of each key, and the pages of a split."""
+    size = -(-(-(-n // page)) // count)
+    return keys // page // size, keys // page % size, size
+
+
+@fault("splits end a page early", "split_gap", "page_missing", "split_missing", "tile_keys_missing", "warp_missing",
+       when=cut_pages)
+def _(k, rng):
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+
+    def kept(keys, n):
+        split, own, size = page_of_split(keys, n, page, count)
+        return (split == count - 1) | (own < size - 1)
+    only(k, kept)
+
+
+@fault("splits begin a page late", "split_gap", "page_missing", "split_missing", "one_split_used", "warp_missing",
+       when=cut_pages)
+def _(k, rng):
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+
+    def kept(keys, n):
+        split, own, _ = page_of_split(keys, n, page, count)
+        return (split == 0) | (own > 0)
+    only(k, kept)
+
+
+@fault("splits begin a page early", "split_overlap", "page_twice", when=cut_pages)
+def _(k, rng):
+    page, count, visible = k.shape.page, int(rng.choice([2, 3, 4])), k.visible
+
+    def twice(b, i):
+        keys = visible(b, i)
+        split, own, size = page_of_split(keys, len(keys), page, count)
+        return np.concatenate([keys, keys[(split < count - 1) & (own == size - 1)]])
+    k.visible = twice
+
+
+@fault("the prefetch loads the page again", "tile_rows", "table_column", "page_from_other_block",
+       when=lambda s: cut_pages(s) and s.page <= 128)
+def _(k, rng):
+    page, count, place = k.shape.page, int(rng.choice([1, 2, 3])), k.place
+
+    def again(sequence, keys):
+        _, own, _ = page_of_split(keys, k.shape.lengths[sequence], page, count)
+        return place(sequence, keys - np.where(own > 0, page, 0))
+    k.place = again
+
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []

@@ -55,6 +55,55 @@ void add_rounded_down(Trials& trials, const std::vector<Splits>& splits, std::in
   }
 }
 
+// Which splits but the last have an end that a faulty kernel moves, in a row with too few keys for all splits.
+enum class Ends : std::uint8_t {
+  of_keys,    // those that another split with keys follows
+  of_number,  // all but the last of their number, at the end of a split that is full
+  cut_short,  // the same, at the last page where a split is not full
+};
+
+// The ends, in keys from the first one on. Example: 4 splits of whole pages of 16, 100 keys: 2 pages in a split. The ends
+// of keys are 32, 64 and 96. With 40 keys, a split has one page: 16 and 32 of keys, 48 too of number or cut short.
+std::vector<std::int64_t> ends_of(const Splits& cut, std::int64_t keys, std::int64_t unit, Ends kind) {
+  const std::int64_t size = cut.size(keys), whole = ceil_div(keys, unit) * unit;
+  std::vector<std::int64_t> ends;
+  for (std::int64_t end = size; kind == Ends::of_keys ? end < keys : std::ssize(ends) + 1 < cut.number; end += size) {
+    if (end - size >= keys) break;  // a split without keys
+    ends.push_back(kind == Ends::cut_short ? std::min(end, whole) : end);
+  }
+  return ends;
+}
+
+// The last or the first key or page of splits is lost or counted twice. `unit`: [keys], 1 or those of a page.
+void add_boundaries(Trials& trials, const std::vector<Splits>& splits, std::int64_t unit) {
+  const char* const what = unit == 1 ? "key" : "page";
+  const auto add = [&](const std::string& name, const std::string& cause, bool before, double weight) {
+    for (const Splits& cut : splits) {
+      const bool whole = unit == 1 || cut.unit == unit || (cut.number == 0 && cut.size(0) % unit == 0);
+      if (!whole) continue;  // its splits cut pages
+      for (const Ends kind : {Ends::of_keys, Ends::of_number, Ends::cut_short}) {
+        if (kind != Ends::of_keys && (cut.number == 0 || !before)) continue;  // no other keys
+        if (kind == Ends::cut_short && weight > 0) continue;                  // they are the split's own
+        trials.add(name, fmt::format("{} ({})", fmt::format(fmt::runtime(cause), what), cut.how),
+                   fmt::format("the first and the last {} of a split", what),
+                   [cut, unit, kind, before, weight](Recipe& r, const RowEvaluator&) {
+                     const auto keys = static_cast<std::int64_t>(r.keys.size());
+                     for (const std::int64_t end : ends_of(cut, keys, unit, kind)) {
+                       const std::int64_t first = before ? end - unit : end;
+                       for (std::int64_t i = first; i < std::min(keys, first + unit); ++i) {
+                         r.keys[static_cast<std::size_t>(i)].weight = weight;
+                       }
+                     }
+                   });
+      }
+    }
+  };
+  add("split_overlap", "the first {} of each split but the first is counted twice", false, 2);
+  add("split_overlap", "the last {} of each split but the last is counted twice", true, 2);
+  add("split_gap", "the last {} of each split but the last is left out", true, 0);
+  add("split_gap", "the first {} of each split but the first is left out", false, 0);
+}
+
 }  // namespace
 
 std::vector<Splits> common_splits(const attention::Problem& problem, std::int64_t longest) {
@@ -86,19 +135,6 @@ std::vector<Splits> common_splits(const attention::Problem& problem, std::int64_
 }
 
 void add_splits(Trials& trials, const std::vector<Splits>& splits) {
-  // The key `offset` after each boundary between two splits has another weight.
-  const auto boundary = [&](const std::string& name, const std::string& cause, std::int64_t offset, double weight) {
-    for (const Splits& cut : splits) {
-      trials.add(name, fmt::format("{} ({})", cause, cut.how), "the first and the last key of a split",
-                 [offset, weight, cut](Recipe& r, const RowEvaluator&) {
-                   const auto keys = static_cast<std::int64_t>(r.keys.size());
-                   const std::int64_t step = cut.size(keys);
-                   for (std::int64_t first = step; first < keys; first += step) {
-                     r.keys[static_cast<std::size_t>(first + offset)].weight = weight;
-                   }
-                 });
-    }
-  };
   // The keys of one split have no part in the output, or only those of one have. A sequence that is one split is
   // correct without a merge; with one, it loses all keys.
   const std::int64_t fewest = fewest_keys(trials.problem, trials.longest());
@@ -129,10 +165,11 @@ void add_splits(Trials& trials, const std::vector<Splits>& splits) {
   lost("one_split_used", "only the first split is used", true, 0);
   lost("one_split_used", "only the last split is used", true, -1);
   trials.one_of_many = false;
-  boundary("split_overlap", "the first key of each split but the first is counted twice", 0, 2);
-  boundary("split_overlap", "the last key of each split but the last is counted twice", -1, 2);
-  boundary("split_gap", "the last key of each split but the last is left out", -1, 0);
-  boundary("split_gap", "the first key of each split but the first is left out", 0, 0);
+  add_boundaries(trials, splits, 1);
+  // Of one sequence, also that of one page (page_search.h).
+  trials.one_of_many = true;
+  if (trials.problem.k.page_size > 1) add_boundaries(trials, splits, trials.problem.k.page_size);
+  trials.one_of_many = false;
 }
 
 }  // namespace kvscope::golden
