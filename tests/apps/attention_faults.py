@@ -1310,6 +1310,25 @@ def _(k, rng):
     k.place = again
 
 
+# --- the last page ----------------------------------------------------------------------------------------------------
+
+def full_and_partial(shape):
+    """Some sequences end with a full page, others do not."""
+    return windowless(shape) and shape.page > 1 and 0 < np.count_nonzero(shape.lengths % shape.page == 0) < len(shape.lengths)
+
+
+@fault("one key too few in a partly filled last page", "last_token_missing", "key_missing", when=full_and_partial)
+def _(k, rng):
+    page = k.shape.page
+    only(k, lambda keys, n: keys < n - (n % page != 0))
+
+
+@fault("no key in a full last page", "last_page_missing", when=full_and_partial)
+def _(k, rng):
+    page = k.shape.page
+    only(k, lambda keys, n: keys < n - (n % page == 0) * page)
+
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []
