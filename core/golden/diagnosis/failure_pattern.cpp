@@ -130,9 +130,9 @@ void describe_pattern(FailurePattern& pattern) {
   const bool only_lse = std::all_of(pattern.dims.begin(), pattern.dims.end(), [](std::int64_t n) { return n == 0; });
   pattern.words =
       only_lse ? "o is correct everywhere; only lse fails"
-               : fmt::format("{}; {}; {}{}", range_words(pattern.sequences, "sequence", "sequences"),
-                             range_words(pattern.heads, "head", "heads"), range_words(pattern.dims, "dim", "dims"),
-                             pattern.lse_correct ? "; lse is correct" : "");
+               : fmt::format("{}; {}; {}{}", range_words(pattern.failing_of_sequence, "sequence", "sequences"),
+                             range_words(pattern.failing_of_head, "head", "heads"),
+                             range_words(pattern.dims, "dim", "dims"), pattern.lse_correct ? "; lse is correct" : "");
 }
 
 std::string map_text(const FailurePattern& pattern) {

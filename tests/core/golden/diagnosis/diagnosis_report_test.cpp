@@ -257,8 +257,8 @@ TEST(DiagnosisReport, JsonHasTheMembersThatAreKnown) {
 TEST(FailurePatternWords, NameOneSomeARunOrManyEntries) {
   const auto words = [](std::vector<std::int64_t> heads, std::vector<std::int64_t> dims = {1}, bool lse = false) {
     FailurePattern pattern;
-    pattern.sequences = {1};
-    pattern.heads = std::move(heads);
+    pattern.failing_of_sequence = {1};
+    pattern.failing_of_head = std::move(heads);
     pattern.dims = std::move(dims);
     pattern.lse_correct = lse;
     describe_pattern(pattern);
@@ -274,6 +274,19 @@ TEST(FailurePatternWords, NameOneSomeARunOrManyEntries) {
   EXPECT_EQ(words({1, 0, 1, 1, 1, 1, 1, 1, 1, 1}), of_heads("9 of 10 heads"));
   EXPECT_EQ(words({3}, {1}, true), of_heads("the only head") + "; lse is correct");
   EXPECT_EQ(words({3}, {0, 0}), "o is correct everywhere; only lse fails");
+}
+
+// A row that fails by its lse alone is one of the failing rows that the line counts: its sequence and head are named too.
+TEST(FailurePatternWords, NameSequencesAndHeadsWhoseLseFails) {
+  FailurePattern pattern;
+  pattern.sequences = pattern.rows_of_sequence = pattern.failing_of_sequence = {0, 0, 0};
+  pattern.heads = pattern.rows_of_head = pattern.failing_of_head = {0, 0};
+  pattern.dims = {0, 0};
+  count_row(pattern, 0, 0, 5, true, {0, 1});
+  count_row(pattern, 1, 0, 5, false, {});
+  count_row(pattern, 2, 1, 1, true, {});
+  describe_pattern(pattern);
+  EXPECT_EQ(pattern.words, "sequences 0, 2 of 3; all 2 heads; all 2 dims");
 }
 
 // 130 sequences share 44 columns of 3; those without rows are blank.
