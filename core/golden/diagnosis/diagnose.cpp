@@ -249,6 +249,15 @@ Explanation lse_of_empty_rows(const Outputs& outputs, const Rows& rows) {
   return e;
 }
 
+// The map by page is kept where a cause names a page, or where the pages explain what no certain cause does.
+void leave_out_pages(Diagnosis& diagnosis) {
+  constexpr double kMost = 0.5;
+  const bool named = !diagnosis.explanations.empty() && diagnosis.explanations.front().page >= 0;
+  if (named || (!diagnosis.certain && diagnosis.pattern.pages_explain >= kMost)) return;
+  diagnosis.pattern.page_sequence = -1;
+  diagnosis.pattern.pages.clear();
+}
+
 bool better(const JudgedCause& x, const JudgedCause& y) {
   const Explanation &a = x.explanation, &b = y.explanation;
   if (a.failing_explained != b.failing_explained) return a.failing_explained > b.failing_explained;
@@ -267,6 +276,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   if (rows.failing.empty()) {
     diagnosis.candidate_passes = input.failing_groups.empty();
     if (!diagnosis.candidate_passes) diagnose_groups(input, outputs, diagnosis);
+    leave_out_pages(diagnosis);
     return diagnosis;
   }
   make_evaluators(input, {&rows.failing, &rows.correct});
@@ -282,6 +292,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     diagnosis.explanations.push_back(lse_of_empty_rows(outputs, rows));
     diagnosis.hypotheses = 1;
     diagnosis.certain = true;
+    leave_out_pages(diagnosis);
     return diagnosis;
   }
   std::vector<Trial> trials = trials_for(input, outputs, rows.failing);
@@ -350,6 +361,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   diagnosis.certain = diagnosis.explanations.size() == 1 && !diagnosis.pattern.no_numbers &&
                       diagnosis.explanations.front().failing_explained == diagnosis.failing_rows &&
                       diagnosis.explanations.front().correct_explained == diagnosis.correct_rows;
+  leave_out_pages(diagnosis);
   return diagnosis;
 }
 
