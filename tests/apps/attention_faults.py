@@ -1329,6 +1329,16 @@ def _(k, rng):
     only(k, lambda keys, n: keys < n - (n % page == 0) * page)
 
 
+# --- lanes ------------------------------------------------------------------------------------------------------------
+
+# Element e of a head belongs to lane e % 32. Of the first half of a head, elements_left_out.
+@fault("a shuffle of the score is missing", "score_half_added", when=lambda s: s.layout != "mla")
+def _(k, rng):
+    run = int(rng.choice([r for r in (1, 2, 4, 8, 16) if 4 * r <= k.shape.dim]))
+    k.key_order = lambda x: x * (np.arange(x.shape[-1]) // run % 2 == 0)
+    return f"e / {run} % 2"
+
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []

@@ -259,6 +259,36 @@ void add_used_elements(Trials& trials) {
   }
 }
 
+// A score that is added over half of the lanes. Element e of a head belongs to lane e % 32, or to lane e / n with n
+// elements in each lane: either way, the halves are runs of elements whose number is a power of two.
+void add_half_scores(Trials& trials) {
+  using Output = LaneHalves::Output;
+  const std::int64_t size = trials.problem.k.head_size, longest = trials.longest();
+  const auto add = [&](std::int64_t run, const std::string& what, Output output, const Splits* cut) {
+    trials.add("score_half_added",
+               fmt::format("a shuffle step of the score's sum is missing: {} of the elements e with e / {} % 2 = {}{}",
+                           what, run, output == Output::of_half_0 ? "0" : fmt::format("d / {} % 2", run),
+                           cut == nullptr ? "" : " (" + cut->how + ")"),
+               "the shuffles that add a score over the lanes of a warp: their offsets are 16, 8, 4, 2 and 1",
+               [=, size = cut == nullptr ? nullptr : cut->of_keys](Recipe& r, const RowEvaluator&) {
+                 r.lanes = {run, output, 0};
+                 if (size) r.merged_split = size(static_cast<std::int64_t>(r.keys.size()));
+               });
+  };
+  const std::vector<Splits> splits = common_splits(trials.problem, longest);
+  for (std::int64_t run = 1; run < size; run *= 2) {
+    if (2 * run < size) add(run, "it has the products", Output::of_half_0, nullptr);  // else elements_left_out
+    const std::string own = "element d of o has the scores";
+    add(run, own, Output::by_own_sum, nullptr);
+    add(run, own + ", but not the sum,", Output::by_sum_0, nullptr);
+    for (const Splits& cut : splits) {
+      if (cut.number > 0 && (cut.unit == 1 || cut.unit == trials.problem.k.page_size)) {
+        add(run, own + ", but not the sum,", Output::by_sum_0, &cut);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void add_staging(Trials& trials) {
@@ -269,6 +299,7 @@ void add_staging(Trials& trials) {
   trials.one_of_many = false;
   add_transposed(trials);
   add_used_elements(trials);
+  add_half_scores(trials);
 }
 
 }  // namespace kvscope::golden

@@ -361,8 +361,44 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   return result;
 }
 
+RowValue RowEvaluator::evaluate_halves(const Recipe& recipe) const {
+  Recipe half = recipe;
+  half.lanes.output = LaneHalves::Output::of_half_0;
+  RowValue row = evaluate(half);
+  if (row.o.empty() || recipe.keys.empty()) return row;  // another lse, or no key
+  const Terms scores_0 = scores(half);
+  half.lanes.half = 1;
+  const Terms terms_1 = terms(half);
+  const auto dims = static_cast<std::size_t>(dims_);
+  const Tiles half_0(half, scores_0, 0), half_1(half, terms_1, dims);
+  const std::int64_t step = recipe.merged_split < 1 ? half_0.keys() : recipe.merged_split;
+  RunningSoftmax merged(dims);  // outputs of half 1, with the maximum and the sum of half 0 unless it has its own
+  for (std::int64_t first = 0; first < half_0.keys(); first += step) {
+    const std::int64_t last = std::min(half_0.keys(), first + step);
+    RunningSoftmax split = half_1.split(first, last);
+    if (recipe.lanes.output == LaneHalves::Output::by_sum_0) {
+      const RunningSoftmax stored = half_0.split(first, last);
+      split.maximum = stored.maximum;
+      split.sum = stored.sum;
+    }
+    merged.merge(std::move(split), true, true);
+  }
+  RowValue other;
+  set_output(other, merged, merged.sum);
+  for (std::size_t d = 0; d < dims; ++d) {
+    if (static_cast<std::int64_t>(d) / recipe.lanes.run % 2 == 0) continue;
+    row.o[d] = other.o[d];
+    row.a1[d] = other.a1[d];
+    row.a2[d] = other.a2[d];
+    if (!row.running.empty()) row.running[d] = other.a1[d];
+  }
+  for (const double score : terms_1.scores) row.terms.smax = std::max(row.terms.smax, std::fabs(score));
+  return row;
+}
+
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   interruption_point();
+  if (recipe.lanes.run > 0 && recipe.lanes.output != LaneHalves::Output::of_half_0) return evaluate_halves(recipe);
   Terms terms = scores(recipe);
   RowValue row;
   row.outside = terms.outside;

@@ -124,7 +124,8 @@ TEST(DiagnosisReport, RowsOfZerosWereNotWrittenUnlessOneCauseIsCertain) {
   EXPECT_EQ(text_report(d),
             head +
                 "  look at  the store of o, the grid and the copy to the host: were these rows written? "
-                "If they were, the kernel found no key for them: lengths and number of tiles\n" +
+                "If they were, the kernel found no key for them: lengths and number of tiles; or a race or a missing "
+                "wait: run the kernel with `kvscope cuda` (docs/15_virtual_gpu.md)\n" +
                 fits + kFails);
   d.pattern.lse_correct = true;
   EXPECT_EQ(text_report(d),
@@ -141,8 +142,9 @@ TEST(DiagnosisReport, NoneIsSaidWithWhatTheRowsHold) {
   Diagnosis d = diagnosis({});
   const std::string head = "diagnosis  none of 90 hypotheses explains the failing rows\n";
   const std::string look =
-      "  look at  rounding that was not stated (kvscope verify --explain), or two faults: turn off splits, windows and "
-      "scales one at a time\n";
+      "  look at  rounding that was not stated (kvscope verify --explain); or two faults: turn off splits, windows and "
+      "scales one at a time; or a race or a missing wait: run the kernel with `kvscope cuda` "
+      "(docs/15_virtual_gpu.md)\n";
   EXPECT_EQ(text_report(d), head + look + kFails);
   d.pattern.only_nan = true;
   EXPECT_EQ(text_report(d), head + "  but      each of them also holds NaN or an infinity\n" + look + kFails);
@@ -159,7 +161,9 @@ TEST(DiagnosisReport, NoneIsSaidWithThePlacesThatAreLeft) {
     const std::size_t at = text.find("  look at  ");
     return text.substr(at, text.find('\n', at) - at);
   };
-  const std::string two = "two faults: turn off splits, windows and scales one at a time";
+  const std::string two =
+      "two faults: turn off splits, windows and scales one at a time; or a race or a missing wait: run the kernel with "
+      "`kvscope cuda` (docs/15_virtual_gpu.md)";
   EXPECT_EQ(look_at(false, 1, 0.5), "  look at  " + two);
   EXPECT_EQ(
       look_at(true, 1, 0.5),
