@@ -1216,6 +1216,129 @@ def _(k, rng):
     k.value_order = lambda x: x[..., order]
 
 
+# --- splits of whole pages, merged correctly --------------------------------------------------------------------------
+
+def cut_pages(shape):
+    """Several splits, of which one has several pages of whole tiles."""
+    return plain(shape) and shape.page % 8 == 0 and shape.lengths.max() > 3 * shape.page
+
+
+def splits_of_pages(k, rng):
+    """Cuts the keys into 2 to 4 splits of equally many pages, which have tiles of 8 keys or of a page."""
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+
+    def pieces(index):
+        size = -(-(-(-len(index) // page)) // count) * page
+        return np.split(index, np.arange(size, len(index), size))
+    k.splits, k.tile = pieces, int(rng.choice([8, page]))
+    return "in each of "
+
+
+@fault("P not rescaled in splits", "no_rescaling", when=cut_pages)
+def _(k, rng):
+    k.rescale_sum = k.rescale_output = False
+    return splits_of_pages(k, rng)
+
+
+@fault("output not rescaled in splits", "output_not_rescaled", when=cut_pages)
+def _(k, rng):
+    k.rescale_output = False
+    return splits_of_pages(k, rng)
+
+
+@fault("sum not rescaled in splits", "sum_not_rescaled", when=cut_pages)
+def _(k, rng):
+    k.rescale_sum = False
+    return splits_of_pages(k, rng)
+
+
+# The pages that are left over may also be the last one of each sequence, or the last split of another size.
+@fault("pages of a split rounded down", "split_rounded_down", "split_missing", "last_page_missing", "page_missing",
+       when=cut_pages)
+def _(k, rng):
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+    only(k, lambda keys, n: keys < max(1, -(-n // page) // count) * count * page)
+
+
+def page_of_split(keys, n, page, count):
+    """The split and the page in it of each key, and the pages of a split."""
+    size = -(-(-(-n // page)) // count)
+    return keys // page // size, keys // page % size, size
+
+
+@fault("splits end a page early", "split_gap", "page_missing", "split_missing", "tile_keys_missing", "warp_missing",
+       when=cut_pages)
+def _(k, rng):
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+
+    def kept(keys, n):
+        split, own, size = page_of_split(keys, n, page, count)
+        return (split == count - 1) | (own < size - 1)
+    only(k, kept)
+
+
+@fault("splits begin a page late", "split_gap", "page_missing", "split_missing", "one_split_used", "warp_missing",
+       when=cut_pages)
+def _(k, rng):
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+
+    def kept(keys, n):
+        split, own, _ = page_of_split(keys, n, page, count)
+        return (split == 0) | (own > 0)
+    only(k, kept)
+
+
+@fault("splits begin a page early", "split_overlap", "page_twice", when=cut_pages)
+def _(k, rng):
+    page, count, visible = k.shape.page, int(rng.choice([2, 3, 4])), k.visible
+
+    def twice(b, i):
+        keys = visible(b, i)
+        split, own, size = page_of_split(keys, len(keys), page, count)
+        return np.concatenate([keys, keys[(split < count - 1) & (own == size - 1)]])
+    k.visible = twice
+
+
+@fault("the prefetch loads the page again", "tile_rows", "table_column", "page_from_other_block",
+       when=lambda s: cut_pages(s) and s.page <= 128)
+def _(k, rng):
+    page, count, place = k.shape.page, int(rng.choice([1, 2, 3])), k.place
+
+    def again(sequence, keys):
+        _, own, _ = page_of_split(keys, k.shape.lengths[sequence], page, count)
+        return place(sequence, keys - np.where(own > 0, page, 0))
+    k.place = again
+
+
+# --- the last page ----------------------------------------------------------------------------------------------------
+
+def full_and_partial(shape):
+    """Some sequences end with a full page, others do not."""
+    return windowless(shape) and shape.page > 1 and 0 < np.count_nonzero(shape.lengths % shape.page == 0) < len(shape.lengths)
+
+
+@fault("one key too few in a partly filled last page", "last_token_missing", "key_missing", when=full_and_partial)
+def _(k, rng):
+    page = k.shape.page
+    only(k, lambda keys, n: keys < n - (n % page != 0))
+
+
+@fault("no key in a full last page", "last_page_missing", when=full_and_partial)
+def _(k, rng):
+    page = k.shape.page
+    only(k, lambda keys, n: keys < n - (n % page == 0) * page)
+
+
+# --- lanes ------------------------------------------------------------------------------------------------------------
+
+# Element e of a head belongs to lane e % 32. Of the first half of a head, elements_left_out.
+@fault("a shuffle of the score is missing", "score_half_added", when=lambda s: s.layout != "mla")
+def _(k, rng):
+    run = int(rng.choice([r for r in (1, 2, 4, 8, 16) if 4 * r <= k.shape.dim]))
+    k.key_order = lambda x: x * (np.arange(x.shape[-1]) // run % 2 == 0)
+    return f"e / {run} % 2"
+
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []

@@ -327,6 +327,18 @@ class Command(Folder):
             self.assertIn("  by page      sequence 1: " + "." * page + "#" + "." * (8 - page) + "\n", text)
             self.assertEqual([(e["sequence"], e["page"]) for e in report["explanations"]], [(1, page)])
 
+    def test_the_map_by_page_is_left_out_for_faults_without_a_page(self):
+        for name, change in [("scale", lambda k: setattr(k, "scale", k.scale / 2 ** 0.5)),
+                             ("factor", lambda k: setattr(k, "store", lambda o: o / 3)),
+                             ("factor of scores and o", lambda k: (setattr(k, "scale", k.scale / 2 ** 0.5),
+                                                                   setattr(k, "store", lambda o: o / 3)))]:
+            for shape in SHAPES:
+                with self.subTest(name=name, shape=shape.name):
+                    batch, golden = self.inputs(shape, "f32", 1)
+                    kernel = Kernel(batch)
+                    change(kernel)
+                    self.assertNotIn("pages", self.verify(golden, "f32", *kernel.run("f32"))["diagnosis"]["pattern"])
+
     def test_the_report_for_programs_has_every_field(self):
         report = self.verify(self.golden, "f32", self.o, self.lse)["diagnosis"]
         self.assertEqual(report["kvscope_diagnosis"], 1)

@@ -180,6 +180,29 @@ def test_a_file_that_is_no_ptx_is_named_with_the_next_step(tmp_path):
     assert kv.load(ptx).ptx == (EXAMPLES / "scale.ptx").read_text()
 
 
+def test_a_module_is_a_collection_of_its_kernels():
+    head = ".version 8.0\n.target sm_90\n.address_size 64\n"
+    module = kv.Module(head + "".join(f".visible .entry {name}() {{\n  ret;\n}}\n" for name in ("fill", "_Z4copyPf")))
+    assert (list(module), len(module)) == (["fill", "copy"], 2)
+    assert [module[name].short_name for name in module] == ["fill", "copy"]
+    assert "copy" in module and "_Z4copyPf" in module and "decode" not in module and 5 not in module
+    with pytest.raises(kv.InputError, match="^there is no kernel 'decode': kernels are fill, copy$"):
+        module["decode"]
+    with pytest.raises(kv.InputError, match='^name is 0: pass a text, such as "decode"$'):
+        module[0]
+
+
+def test_a_module_without_kernels_names_templates():
+    # What a compiler writes for a template that the source does not instantiate.
+    module = kv.Module(".version 8.0\n.target sm_90\n.address_size 64\n")
+    assert repr(module) == "<kvscope.Module without kernels>"
+    assert (list(module), len(module), "f" in module) == ([], 0, False)
+    with pytest.raises(kv.InputError, match=r"^there is no kernel 'f': kernels are none. A kernel of a template is "
+                                            r"compiled if the source instantiates it, such as template __global__ "
+                                            r"void decode<64>\(float\*\);$"):
+        module["f"]
+
+
 def test_parameters_that_only_nvcc_named_are_numbers_in_the_signature():
     text = (".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry _Z5scalePff(.param .u64 _Z5scalePff_param_0, "
             ".param .f32 _Z5scalePff_param_1) {\n  ret;\n}\n")

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import warnings
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -517,7 +517,10 @@ def _schedule(text_of: str) -> tuple[str, int]:
 
 
 class Module:
-    """The kernels of a PTX text: `module["decode"]` by name or the shortest part of it that means one kernel."""
+    """The kernels of a PTX text: `module["decode"]` by name or the shortest part of it that means one kernel.
+
+    Like a dict, a module iterates over the names of its kernels, and `"decode" in module` tells whether the name means
+    one of them."""
 
     def __init__(self, ptx: str, name: str = "kernel.ptx", *, target: int | None = None, source: str = "") -> None:
         text_of("ptx", ptx, 'the text of a PTX file; kv.load("kernel.ptx") reads one')
@@ -529,15 +532,25 @@ class Module:
         self.kernels = [Kernel(self, about) for about in self._core.kernels()]
 
     def __getitem__(self, name: str) -> Kernel:
-        found = self._core.find(name)
+        found = self._core.find(text_of("name", name, '"decode"'))
         if len(found) != 1:
-            have = ", ".join(kernel.short_name for kernel in self.kernels) or "none"
+            have = ", ".join(self) or ("none. A kernel of a template is compiled if the source instantiates it, such as "
+                                       "template __global__ void decode<64>(float*);")
             problem = "there is no kernel" if not found else "more than one kernel has the name"
             raise InputError(f"{problem} {name!r}: kernels are {have}")
         return next(kernel for kernel in self.kernels if kernel.name == found[0])
 
+    def __iter__(self) -> Iterator[str]:
+        return (kernel.short_name for kernel in self.kernels)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and len(self._core.find(name)) == 1
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
     def __repr__(self) -> str:
-        return f"<kvscope.Module {', '.join(kernel.signature for kernel in self.kernels)}>"
+        return f"<kvscope.Module {', '.join(kernel.signature for kernel in self.kernels) or 'without kernels'}>"
 
 
 @guided

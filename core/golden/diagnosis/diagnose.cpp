@@ -129,12 +129,14 @@ bool explains_rows(const Explanation& e, std::int64_t failing_rows, std::int64_t
 struct JudgedCause {
   Explanation explanation;
   std::vector<RowValue> predictions;
-  bool one_of_many = false;
+  bool one_of_many = false, longer_form = false;
 };
 
 JudgedCause judge(const Trial& trial, const Rows& rows) {
-  JudgedCause judged{
-      {trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}, trial.one_of_many};
+  JudgedCause judged{{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page},
+                     {},
+                     trial.one_of_many,
+                     trial.longer_form};
   Explanation& e = judged.explanation;
   std::int64_t of_numbers = 0;
   for (const OutputRow& row : rows.failing) {
@@ -247,6 +249,15 @@ Explanation lse_of_empty_rows(const Outputs& outputs, const Rows& rows) {
   return e;
 }
 
+// The map by page is kept where a cause names a page, or where the pages explain what no certain cause does.
+void leave_out_pages(Diagnosis& diagnosis) {
+  constexpr double kMost = 0.5;
+  const bool named = !diagnosis.explanations.empty() && diagnosis.explanations.front().page >= 0;
+  if (named || (!diagnosis.certain && diagnosis.pattern.pages_explain >= kMost)) return;
+  diagnosis.pattern.page_sequence = -1;
+  diagnosis.pattern.pages.clear();
+}
+
 bool better(const JudgedCause& x, const JudgedCause& y) {
   const Explanation &a = x.explanation, &b = y.explanation;
   if (a.failing_explained != b.failing_explained) return a.failing_explained > b.failing_explained;
@@ -265,6 +276,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   if (rows.failing.empty()) {
     diagnosis.candidate_passes = input.failing_groups.empty();
     if (!diagnosis.candidate_passes) diagnose_groups(input, outputs, diagnosis);
+    leave_out_pages(diagnosis);
     return diagnosis;
   }
   make_evaluators(input, {&rows.failing, &rows.correct});
@@ -280,6 +292,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     diagnosis.explanations.push_back(lse_of_empty_rows(outputs, rows));
     diagnosis.hypotheses = 1;
     diagnosis.certain = true;
+    leave_out_pages(diagnosis);
     return diagnosis;
   }
   std::vector<Trial> trials = trials_for(input, outputs, rows.failing);
@@ -326,11 +339,15 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   keep_nearest(outputs, rows, explaining);
   const auto fitted = [](const JudgedCause* j) { return is_fitted(j->explanation.name); };
   const bool named = !std::all_of(explaining.begin(), explaining.end(), fitted);
+  std::set<std::string> simple;  // names of causes that need no longer form
+  for (const JudgedCause* j : explaining) {
+    if (!j->longer_form) simple.insert(j->explanation.name);
+  }
   std::vector<Explanation> rest;
   for (JudgedCause& j : all) {
     if (std::find(explaining.begin(), explaining.end(), &j) == explaining.end()) {
       rest.push_back(j.explanation);
-    } else if (!named || !fitted(&j)) {
+    } else if ((!named || !fitted(&j)) && !(j.longer_form && simple.contains(j.explanation.name))) {
       diagnosis.explanations.push_back(j.explanation);
     }
   }
@@ -344,6 +361,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   diagnosis.certain = diagnosis.explanations.size() == 1 && !diagnosis.pattern.no_numbers &&
                       diagnosis.explanations.front().failing_explained == diagnosis.failing_rows &&
                       diagnosis.explanations.front().correct_explained == diagnosis.correct_rows;
+  leave_out_pages(diagnosis);
   return diagnosis;
 }
 

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kListed = 3;  // other explanations in the text
 // [FailurePattern::worst] The coarsest rounding of a kernel, to e2m1, is by a quarter.
 constexpr double kCoarsestRounding = 0.25;
+// What a kernel reads before it is written has no pattern that a hypothesis could have.
+constexpr const char* kRace = "a race or a missing wait: run the kernel with `kvscope cuda` (docs/15_virtual_gpu.md)";
 
 std::string evidence_text(const Diagnosis& d, const Explanation& e) {
   if (d.of_groups) {
@@ -89,8 +91,10 @@ std::string zeros_text(const Diagnosis& d) {
   std::string text = "diagnosis  o of the failing rows holds only zeros: no cause is certain\n";
   text += fmt::format("  look at  the store of o, the grid and the copy to the host: were these rows written?{}\n",
                       d.pattern.lse_correct
-                          ? " lse is correct"
-                          : " If they were, the kernel found no key for them: lengths and number of tiles");
+                          ? std::string(" lse is correct")
+                          : fmt::format(" If they were, the kernel found no key for them: lengths and number of tiles; "
+                                        "or {}",
+                                        kRace));
   return text + others_text(d, "fits", 0, "");
 }
 
@@ -109,7 +113,8 @@ std::string unexplained_advice(const FailurePattern& pattern) {
     places.emplace_back("rounding that was not stated (kvscope verify --explain)");
   }
   places.emplace_back("two faults: turn off splits, windows and scales one at a time");
-  return fmt::format("  look at  {}\n", fmt::join(places, pattern.lse_correct ? "; or " : ", or "));
+  places.emplace_back(kRace);
+  return fmt::format("  look at  {}\n", fmt::join(places, "; or "));
 }
 
 // The best hypothesis that does not explain the output: excluded by the output, or the nearest one if none explains it.

@@ -111,28 +111,32 @@ void find_pages(FailurePattern& pattern, const std::vector<PageRow>& rows) {
   if (!(error > 0) || !std::isfinite(error) || along.size() < 2) return;
   // An error in a random direction has <error, c_j> of about |error| |c_j| / sqrt(elements).
   constexpr double kSignificant = 4;
-  constexpr double kMostTimes = 100;  // no fault reads a page more often
+  constexpr double kMostTimes = 16;  // no fault reads a page more often
   std::vector<double> shares(along.size());
   std::size_t marked = 0;
+  double explained = 0;
   for (std::size_t j = 0; j < along.size(); ++j) {
     if (!(size[j] > 0) || std::fabs(along[j]) < kSignificant * std::sqrt(error * size[j] / elements)) continue;
     shares[j] = -along[j] / size[j];
     if (std::fabs(shares[j]) > kMostTimes) return;  // the weights changed, not the pages that are read
-    if (std::fabs(shares[j]) >= 0.5) ++marked;
+    if (std::fabs(shares[j]) < 0.5) continue;
+    ++marked;
+    explained += along[j] * along[j] / size[j];
   }
   // No place, or a fault of the whole sequence.
   if (marked == 0 || marked > std::max<std::size_t>(1, shares.size() / 4)) return;
   pattern.page_sequence = rows.front().row->sequence();
   pattern.pages = std::move(shares);
+  pattern.pages_explain = explained / error;
 }
 
 void describe_pattern(FailurePattern& pattern) {
   const bool only_lse = std::all_of(pattern.dims.begin(), pattern.dims.end(), [](std::int64_t n) { return n == 0; });
   pattern.words =
       only_lse ? "o is correct everywhere; only lse fails"
-               : fmt::format("{}; {}; {}{}", range_words(pattern.sequences, "sequence", "sequences"),
-                             range_words(pattern.heads, "head", "heads"), range_words(pattern.dims, "dim", "dims"),
-                             pattern.lse_correct ? "; lse is correct" : "");
+               : fmt::format("{}; {}; {}{}", range_words(pattern.failing_of_sequence, "sequence", "sequences"),
+                             range_words(pattern.failing_of_head, "head", "heads"),
+                             range_words(pattern.dims, "dim", "dims"), pattern.lse_correct ? "; lse is correct" : "");
 }
 
 std::string map_text(const FailurePattern& pattern) {

@@ -8,6 +8,10 @@
 // The map by page is about the keys that a query reads, not about the query's own position. For a page j with
 // c_j = sum of p_t (v_t - o) over its keys, a kernel that loses the page changes o by -c_j; the share of page j is the
 // least-squares factor -<o' - o, c_j> / <c_j, c_j> over a few rows, 1 for a page that was replaced or left out.
+//
+// A wrong scale changes the weights of all pages, and some of them may then seem to be replaced or counted twice. So a
+// map of a failure whose cause names no page is kept only if no cause is certain and the marked pages explain most of
+// the squared error. A page that was replaced explains about half of its error: the rest is what was read instead.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +35,7 @@ struct FailurePattern {
   std::vector<Lengths> lengths;  // those that occur: 0, 1, 2-3, 4-7, ...
   std::int64_t page_sequence = -1;
   std::vector<double> pages;  // of page_sequence: the share of each page; 0 where it is not significant
+  double pages_explain = 0;   // share of the squared error along the pages with a share of at least 0.5
   bool only_nan = false;      // every failing row holds NaN or an infinity
   bool no_numbers = false;    // o of every failing row holds nothing else
   bool only_zeros = false;    // o of every failing row is zero

@@ -55,6 +55,8 @@ struct Trial {
   // One of many forms of a hypothesis, of which some fit by chance where few rows fail: another cause with the same
   // output is named first.
   bool one_of_many = false;
+  // A longer form of a simpler cause of the same name, which is named instead if it explains the rows too.
+  bool longer_form = false;
 };
 
 // All trials whose prediction can differ from the correct output for this problem, most common faults first.

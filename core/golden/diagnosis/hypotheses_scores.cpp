@@ -321,6 +321,21 @@ void add_lengths(Trials& trials) {
         "the comparison that masks the last page (< or <=)",
         [page](std::int64_t keys) { return keys % page == 0 ? keys : keys + 1; });
   }
+  // Whether a sequence ends with a full page or tile: others cannot tell a fault of full ones from one of all.
+  const auto ends_full = [&](std::int64_t tile) {
+    for (std::int64_t b = 0; b < trials.problem.batch; ++b) {
+      if (trials.problem.keys(b) > 0 && trials.problem.keys(b) % tile == 0) return true;
+    }
+    return false;
+  };
+  if (page > 1 && ends_full(page)) {
+    end("last_token_missing", "the last key of each sequence is left out if its last page is partly filled",
+        "the number of keys in a last page that is partly filled: len % page_size",
+        [page](std::int64_t keys) { return keys % page == 0 ? keys : keys - 1; });
+    end("last_page_missing", "the last page of each sequence is left out if it is full",
+        "the number of keys in the last page: len % page_size is 0 for a full one",
+        [page](std::int64_t keys) { return keys % page == 0 ? keys - page : keys; });
+  }
   end("last_page_unmasked", fmt::format("all {} slots of the last page are read, also those without a token", page),
       "the mask of the last page", [page](std::int64_t keys) { return ceil_div(keys, page) * page; });
   // Loops that end too early: at the last full page or tile, or one page or tile before the end.
@@ -337,12 +352,7 @@ void add_lengths(Trials& trials) {
       end(name, fmt::format("the partly filled last {} is left out", what), look_at,
           [tile](std::int64_t keys) { return keys / tile * tile; });
     }
-    bool full = false;  // whether a sequence ends with a full one: others cannot tell the two faults apart
-    for (std::int64_t b = 0; b < trials.problem.batch; ++b) {
-      const std::int64_t keys = trials.problem.keys(b);
-      full = full || (keys > 0 && keys % tile == 0);
-    }
-    if (tile == 1 || !full) continue;
+    if (tile == 1 || !ends_full(tile)) continue;
     end(name, fmt::format("the last {} is left out, full or not", what), look_at,
         [tile](std::int64_t keys) { return std::max<std::int64_t>(0, ceil_div(keys, tile) - 1) * tile; });
   }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/golden/diagnosis/detail/splits.h"
 #include "core/golden/diagnosis/detail/trials.h"
 
 namespace kvscope::golden {
@@ -138,23 +139,41 @@ void add_rows(Trials& trials) {
 }
 
 // Tiles in two stages of shared memory: while a tile is used, the next one is copied to the other stage, which keeps
-// the tile before once there is no next one. Stage 0 alone has each tile of an even number, or the one after.
-void add_stages(Trials& trials, std::int64_t tile) {
+// the tile before once there is no next one. Stage 0 alone has each tile of an even number, or the one after. A copy of
+// the tile in use instead of the next one leaves each tile but the first with the tile before it. `cut`: splits whose
+// tiles are counted anew; nullptr: one split.
+void add_stages(Trials& trials, std::int64_t tile, const Splits* cut) {
   const auto other_stage = [tile](std::int64_t t, std::int64_t keys) {
     return t / tile < (keys - 1) / tile ? t + tile : t - tile;
   };
   const auto stage_0 = [tile, other_stage](std::int64_t t, std::int64_t keys) {
     return t / tile % 2 == 0 ? t : other_stage(t, keys);
   };
+  const auto tile_before = [tile](std::int64_t t, std::int64_t) { return t < tile ? t : t - tile; };
+  const auto in_split = [cut](Other other) -> Other {
+    if (cut == nullptr) return other;
+    return [of_keys = *cut, other = std::move(other)](std::int64_t t, std::int64_t keys) {
+      const std::int64_t size = of_keys.size(keys), first = t / size * size;
+      return first + other(t - first, std::min(size, keys - first));
+    };
+  };
+  const std::string where = cut == nullptr ? "" : ", in each of " + cut->how;
+  const std::string index =
+      "the index of the stage: the tile's number modulo the stages, for the copy and for the reader";
   for (const auto& [what, of_k, of_v] :
        {std::tuple{"V is", false, true}, {"K is", true, false}, {"K and V are", true, true}}) {
-    const auto add = [&, what = what, of_k = of_k, of_v = of_v](const char* from, const Other& other) {
-      add_other_rows(trials, fmt::format("{} read from {}, in tiles of {} keys", what, from, tile),
-                     "the index of the stage: the tile's number modulo the stages, for the copy and for the reader",
-                     of_k, of_v, other);
+    const auto add = [&, what = what, of_k = of_k, of_v = of_v](const char* from, const std::string& look_at,
+                                                                const Other& other) {
+      add_other_rows(trials, fmt::format("{} read from {}, in tiles of {} keys{}", what, from, tile, where), look_at,
+                     of_k, of_v, in_split(other));
     };
-    add("the other of two stages", other_stage);
-    add("stage 0 of two stages", stage_0);
+    // What a split of one tile finds in the other stage is not known.
+    if (cut == nullptr) add("the other of two stages", index, other_stage);
+    add("stage 0 of two stages", index, stage_0);
+    // Pages of one split: the lookup table's column before (hypotheses_table.cpp).
+    if (cut == nullptr && of_k && of_v && tile == trials.problem.k.page_size) continue;
+    add("the tile before, except the first tile", "the number of the tile that is copied ahead: the next one",
+        tile_before);
   }
 }
 
@@ -191,8 +210,16 @@ void add_pages_of_tiles(Trials& trials, std::int64_t tile) {
 void add_tiles(Trials& trials) {
   const std::int64_t longest = trials.longest();
   const std::int64_t page = trials.problem.k.page_size;
-  for (const std::int64_t tile : {16, 32, 64, 128}) {
-    if (tile < longest) add_stages(trials, tile);
+  const std::vector<Splits> splits = common_splits(trials.problem, longest);
+  for (const std::int64_t tile : std::set<std::int64_t>{page, 16, 32, 64, 128}) {
+    if (tile == 1) continue;
+    if (tile < longest) add_stages(trials, tile, nullptr);
+    trials.longer_form = true;
+    for (const Splits& cut : splits) {
+      const bool whole = cut.unit == tile || (cut.unit == page && page % tile == 0);
+      if (whole && cut.size(longest) > tile) add_stages(trials, tile, &cut);
+    }
+    trials.longer_form = false;
     if (tile > page && tile % page == 0 && longest > page) add_pages_of_tiles(trials, tile);
   }
 }
@@ -232,6 +259,36 @@ void add_used_elements(Trials& trials) {
   }
 }
 
+// A score that is added over half of the lanes. Element e of a head belongs to lane e % 32, or to lane e / n with n
+// elements in each lane: either way, the halves are runs of elements whose number is a power of two.
+void add_half_scores(Trials& trials) {
+  using Output = LaneHalves::Output;
+  const std::int64_t size = trials.problem.k.head_size, longest = trials.longest();
+  const auto add = [&](std::int64_t run, const std::string& what, Output output, const Splits* cut) {
+    trials.add("score_half_added",
+               fmt::format("a shuffle step of the score's sum is missing: {} of the elements e with e / {} % 2 = {}{}",
+                           what, run, output == Output::of_half_0 ? "0" : fmt::format("d / {} % 2", run),
+                           cut == nullptr ? "" : " (" + cut->how + ")"),
+               "the shuffles that add a score over the lanes of a warp: their offsets are 16, 8, 4, 2 and 1",
+               [=, size = cut == nullptr ? nullptr : cut->of_keys](Recipe& r, const RowEvaluator&) {
+                 r.lanes = {run, output, 0};
+                 if (size) r.merged_split = size(static_cast<std::int64_t>(r.keys.size()));
+               });
+  };
+  const std::vector<Splits> splits = common_splits(trials.problem, longest);
+  for (std::int64_t run = 1; run < size; run *= 2) {
+    if (2 * run < size) add(run, "it has the products", Output::of_half_0, nullptr);  // else elements_left_out
+    const std::string own = "element d of o has the scores";
+    add(run, own, Output::by_own_sum, nullptr);
+    add(run, own + ", but not the sum,", Output::by_sum_0, nullptr);
+    for (const Splits& cut : splits) {
+      if (cut.number > 0 && (cut.unit == 1 || cut.unit == trials.problem.k.page_size)) {
+        add(run, own + ", but not the sum,", Output::by_sum_0, &cut);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void add_staging(Trials& trials) {
@@ -242,6 +299,7 @@ void add_staging(Trials& trials) {
   trials.one_of_many = false;
   add_transposed(trials);
   add_used_elements(trials);
+  add_half_scores(trials);
 }
 
 }  // namespace kvscope::golden

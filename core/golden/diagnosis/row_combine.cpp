@@ -79,7 +79,7 @@ void set_output(RowValue& row, const RunningSoftmax& from, double norm) {
   }
 }
 
-// One part's keys in tiles of `recipe.split` keys, with a running maximum.
+// The keys in tiles of `recipe.split` keys, with a running maximum.
 class Tiles {
  public:
   Tiles(const Recipe& recipe, const RowEvaluator::Terms& terms, std::size_t dims)
@@ -90,10 +90,11 @@ class Tiles {
     sum_ = recipe.combine != Combine::without_rescaling && recipe.combine != Combine::sum_without_rescaling;
   }
 
-  [[nodiscard]] RunningSoftmax part(std::int64_t which) const {
+  // The tiles of the keys [begin, end) that belong to part `which`.
+  [[nodiscard]] RunningSoftmax part(std::int64_t begin, std::int64_t end, std::int64_t which) const {
     RunningSoftmax state(dims_);
-    for (std::int64_t tile = which; tile * tile_ < keys_; tile += recipe_.parts) {
-      const std::int64_t first = tile * tile_, last = std::min(keys_, first + tile_);
+    for (std::int64_t first = begin + which * tile_; first < end; first += recipe_.parts * tile_) {
+      const std::int64_t last = std::min(end, first + tile_);
       double maximum = state.maximum;
       for (std::int64_t i = first; i < last; ++i) maximum = std::max(maximum, score(i));
       const bool with_sink = first == 0 && recipe_.sink && recipe_.sink_joins != SinkJoins::after;
@@ -201,6 +202,32 @@ void merge_splits(const Recipe& recipe, const Tiles& tiles, double correct_lse, 
   } else {
     row.terms.lse = correct_lse;
   }
+}
+
+// All keys of a recipe whose tiles, parts and splits are added up, each with the maximum of its own that it has.
+RunningSoftmax added_up(const Recipe& recipe, const Tiles& tiles, std::size_t dims) {
+  const bool sums_alike = recipe.combine != Combine::without_common_maximum;
+  const bool outputs_alike = sums_alike && recipe.combine != Combine::output_without_common_maximum;
+  const std::int64_t step = recipe.merged_split < 1 ? tiles.keys() : recipe.merged_split;
+  RunningSoftmax total(dims);
+  double largest = kNoMaximum;
+  for (std::int64_t begin = 0; begin < tiles.keys(); begin += step) {
+    const std::int64_t end = std::min(tiles.keys(), begin + step);
+    RunningSoftmax split = tiles.part(begin, end, 0);
+    largest = std::max(largest, split.maximum);
+    for (std::int64_t part = 1; part < recipe.parts && begin + part * tiles.tile() < end; ++part) {
+      RunningSoftmax other = tiles.part(begin, end, part);
+      largest = std::max(largest, other.maximum);
+      split.merge(std::move(other), outputs_alike, sums_alike);
+    }
+    if (begin == 0) {
+      total = std::move(split);
+    } else {
+      total.merge(std::move(split), true, true);
+    }
+  }
+  if (recipe.stored_lse == StoredLse::largest_maximum) total.maximum = largest;
+  return total;
 }
 
 // The keys of equal weights, where there are many, count as one (attention/equal_weights.h), as in the reference.
@@ -334,8 +361,44 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   return result;
 }
 
+RowValue RowEvaluator::evaluate_halves(const Recipe& recipe) const {
+  Recipe half = recipe;
+  half.lanes.output = LaneHalves::Output::of_half_0;
+  RowValue row = evaluate(half);
+  if (row.o.empty() || recipe.keys.empty()) return row;  // another lse, or no key
+  const Terms scores_0 = scores(half);
+  half.lanes.half = 1;
+  const Terms terms_1 = terms(half);
+  const auto dims = static_cast<std::size_t>(dims_);
+  const Tiles half_0(half, scores_0, 0), half_1(half, terms_1, dims);
+  const std::int64_t step = recipe.merged_split < 1 ? half_0.keys() : recipe.merged_split;
+  RunningSoftmax merged(dims);  // outputs of half 1, with the maximum and the sum of half 0 unless it has its own
+  for (std::int64_t first = 0; first < half_0.keys(); first += step) {
+    const std::int64_t last = std::min(half_0.keys(), first + step);
+    RunningSoftmax split = half_1.split(first, last);
+    if (recipe.lanes.output == LaneHalves::Output::by_sum_0) {
+      const RunningSoftmax stored = half_0.split(first, last);
+      split.maximum = stored.maximum;
+      split.sum = stored.sum;
+    }
+    merged.merge(std::move(split), true, true);
+  }
+  RowValue other;
+  set_output(other, merged, merged.sum);
+  for (std::size_t d = 0; d < dims; ++d) {
+    if (static_cast<std::int64_t>(d) / recipe.lanes.run % 2 == 0) continue;
+    row.o[d] = other.o[d];
+    row.a1[d] = other.a1[d];
+    row.a2[d] = other.a2[d];
+    if (!row.running.empty()) row.running[d] = other.a1[d];
+  }
+  for (const double score : terms_1.scores) row.terms.smax = std::max(row.terms.smax, std::fabs(score));
+  return row;
+}
+
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   interruption_point();
+  if (recipe.lanes.run > 0 && recipe.lanes.output != LaneHalves::Output::of_half_0) return evaluate_halves(recipe);
   Terms terms = scores(recipe);
   RowValue row;
   row.outside = terms.outside;
@@ -398,16 +461,7 @@ RowValue RowEvaluator::combine(const Recipe& recipe, const Terms& terms, RowValu
     merge_splits(recipe, tiles, row.terms.lse, row, dims);
     return row;
   }
-  RunningSoftmax total = tiles.part(0);
-  const bool sums_alike = recipe.combine != Combine::without_common_maximum;
-  const bool outputs_alike = sums_alike && recipe.combine != Combine::output_without_common_maximum;
-  double largest = total.maximum;
-  for (std::int64_t part = 1; part < recipe.parts && part * tiles.tile() < tiles.keys(); ++part) {
-    RunningSoftmax other = tiles.part(part);
-    largest = std::max(largest, other.maximum);
-    total.merge(std::move(other), outputs_alike, sums_alike);
-  }
-  if (recipe.stored_lse == StoredLse::largest_maximum) total.maximum = largest;
+  RunningSoftmax total = added_up(recipe, tiles, dims);
   if (recipe.sink && recipe.sink_joins == SinkJoins::after) {
     total.rescale(std::max(total.maximum, *recipe.sink));
     total.sum += std::exp(*recipe.sink - total.maximum);

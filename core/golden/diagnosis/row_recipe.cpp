@@ -1,7 +1,9 @@
 #include "core/golden/diagnosis/row_recipe.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numbers>
 
@@ -371,7 +373,32 @@ bool RowEvaluator::read_transposed(const PagedRows& rows, const KeyRead& key, co
   return true;
 }
 
+const std::vector<double>& RowEvaluator::half_scores(const LaneHalves& lanes) const {
+  if (half_scores_.empty()) {
+    const std::size_t dims = at(problem_.k.head_size);
+    std::vector<double> q(dims), row(dims);
+    const std::int64_t element = (query_ * problem_.query_heads + head_) * problem_.k.head_size;
+    to_doubles(problem_.q_dtype, problem_.q + element * size_of(problem_.q_dtype), q);
+    half_scores_.resize(2 * at(std::bit_width(dims)), std::vector<double>(correct_.keys.size()));
+    for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
+      interruption_point();
+      const KeyRead& key = correct_.keys[i];
+      decode(problem_, pool_, correct_.k, key, key.k_scale_block, 0, correct_, correct_.k_head, row);
+      for (std::size_t d = 0; d < dims; ++d) {
+        for (std::size_t log2 = 0; 2 * log2 < half_scores_.size(); ++log2) {
+          half_scores_[2 * log2 + (d >> log2 & 1)][i] += q[d] * row[d];
+        }
+      }
+    }
+  }
+  return half_scores_[2 * at(std::countr_zero(static_cast<std::uint64_t>(lanes.run))) + at(lanes.half)];
+}
+
 void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
+  if (recipe.lanes.run > 0) {
+    terms.scores = half_scores(recipe.lanes);
+    return;
+  }
   const std::size_t dims = at(problem_.k.head_size);
   std::vector<double> q(dims), row(dims);
   Squares squares;

@@ -74,6 +74,20 @@ enum class StoredLse : std::uint8_t {
 // Order of the elements of a head.
 enum class DimOrder : std::uint8_t { stored, halves_exchanged, interleaved, deinterleaved };
 
+// A step of the shuffles that add a score over the lanes of a warp is missing: the lanes are in two halves. The lanes of
+// half e / run % 2 multiply element e of q and K. The maximum, the sum and lse are those of half 0. Example: run 16, 32
+// lanes, lane e % 32 has element e: a sum that begins with lane ^ 8 adds 16 lanes.
+struct LaneHalves {
+  enum class Output : std::uint8_t {
+    of_half_0,  // lane 0 hands its score to all lanes
+    by_sum_0,   // element d of o has the scores of half d / run % 2, and the maximum and sum of half 0 in the merge
+    by_own_sum  // it has the sum of these scores too
+  };
+  std::int64_t run = 0;  // [elements]; 0: no step is missing
+  Output output = Output::of_half_0;
+  std::int64_t half = 0;  // whose scores a recipe means
+};
+
 struct Rotary {
   double base = 10000;       // theta
   bool interleaved = false;  // pairs (2i, 2i + 1) instead of (i, i + D / 2)
@@ -113,6 +127,7 @@ struct Recipe {
   bool zeros_past_end = false;  // of transposed squares: rows past the end of the sequence are zeros, not as stored
   std::int64_t k_rotation = 0;  // element d of q meets element (d + k_rotation) % head size of K
   std::int64_t k_used = 0;      // elements of q and K that a score has; 0: all
+  LaneHalves lanes;             // of the correct keys
   bool fnuz = false;            // fp8 elements are decoded as e4m3fnuz or e5m2fnuz
   std::optional<Rotary> rotary;
   std::int64_t query_position = 0;
@@ -120,6 +135,9 @@ struct Recipe {
   std::int64_t split = 0;  // keys of a tile or split; for combine other than online
   // Warps that take turns over the tiles: tile t belongs to part t % parts, which has its own maximum, sum and output.
   std::int64_t parts = 1;
+  // Keys of a split whose result joins the others with the right weight. Its tiles and parts are counted from its first
+  // key. 0: all keys are one split.
+  std::int64_t merged_split = 0;
   std::int64_t scale_vector = 1;  // elements that the kernel multiplies by the scale of the first of them
   bool normalized = true;         // false: o is not divided by the sum
   // Lanes that do not add their sums: element d of o is divided by the sum of the keys t with lane(t) = lane(d), where
@@ -201,6 +219,8 @@ class RowEvaluator {
   void read_scores(const Recipe& recipe, Terms& terms) const;
   void read_values(const Recipe& recipe, Terms& terms) const;
   [[nodiscard]] Terms scores(const Recipe& recipe) const;
+  // Dot products of the correct keys over the elements of one half of the lanes; `run` is a power of two.
+  [[nodiscard]] const std::vector<double>& half_scores(const LaneHalves& lanes) const;
   // Row of `key` where squares of 8 keys and 8 elements have their axes exchanged. Slots past the end of the sequence
   // are read as they are stored, or as zeros. False: a row outside the pool. `squares` keeps the 8 rows from key to
   // key.
@@ -219,6 +239,8 @@ class RowEvaluator {
   [[nodiscard]] std::size_t known(const KeyRead& key, std::size_t near) const;
   // The faulty combinations of tiles and splits.
   [[nodiscard]] RowValue combine(const Recipe& recipe, const Terms& terms, RowValue row) const;
+  // A recipe whose elements of o have the scores of two halves of the lanes.
+  [[nodiscard]] RowValue evaluate_halves(const Recipe& recipe) const;
   [[nodiscard]] double largest(const Terms& terms) const;  // |v|; -1 if an element is not finite
   // Sets lse, as of a recipe whose keys are combined correctly, and the terms of the bound that need no values.
   // Returns the weights of the keys, exp(score - maximum), and their sum.
@@ -244,9 +266,10 @@ class RowEvaluator {
     std::vector<double> decoded;
   };
   mutable Kept scores_kept_ = Kept::not_yet;
-  mutable std::vector<double> base_scores_;  // [keys] dot products
-  std::shared_ptr<BaseValues> base_values_;  // other rows may share them
-  mutable std::vector<double> zeros_;        // the V row of keys that are read as zeros
+  mutable std::vector<double> base_scores_;               // [keys] dot products
+  mutable std::vector<std::vector<double>> half_scores_;  // [2 * log2(run) + half][keys]
+  std::shared_ptr<BaseValues> base_values_;               // other rows may share them
+  mutable std::vector<double> zeros_;                     // the V row of keys that are read as zeros
   std::optional<std::pair<double, attention::Rounding>> expected_;
   mutable attention::EqualWeights equal_weights_;  // its memory is kept from recipe to recipe
 };

@@ -76,10 +76,6 @@ bool LayoutDescription::has_axis(std::string_view axis) const {
   });
 }
 
-bool LayoutDescription::has_scale_groups() const {
-  return has_axis("group");
-}
-
 bool LayoutDescription::needs_value_size() const {
   return has_axis("dim+vdim") || std::ranges::any_of(forms, [](const CacheForm& form) { return form.values_in_keys; });
 }

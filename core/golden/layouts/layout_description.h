@@ -114,7 +114,6 @@ struct LayoutDescription {
   EngineLimit run_bytes;  // of axis x
 
   [[nodiscard]] bool has_axis(std::string_view axis) const;
-  [[nodiscard]] bool has_scale_groups() const;
   [[nodiscard]] bool needs_value_size() const;
 };
 

@@ -7,7 +7,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/attention/reference.h"
@@ -162,7 +163,7 @@ class Reduction {
       stopped_ = true;
       return false;
     }
-    tried_.emplace(key, true);
+    tried_.insert(key);
     Verdict verdict;
     try {
       verdict = judge(slice);
@@ -355,7 +356,7 @@ class Reduction {
   ProblemSlice best_;
   std::int64_t runs_ = 0, rejected_ = 0;
   bool stopped_ = false;
-  std::map<std::string, bool> tried_;
+  std::set<std::string> tried_;
   std::optional<bool> own_scale_;  // the kernel computes 1 / sqrt(dims); empty: not known
   bool scale_tried_ = false;
   Verdict whole_, last_;

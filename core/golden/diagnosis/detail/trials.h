@@ -43,6 +43,7 @@ class Trials {
                      return row.evaluate(recipe);
                    }});
     all.back().one_of_many = one_of_many;
+    all.back().longer_form = longer_form;
   }
 
   // The same attention under other options: the keys are looked up again for the changed mask and length.
@@ -64,7 +65,7 @@ class Trials {
   const DiagnosisInput& input;
   const attention::Problem& problem;
   std::vector<Trial> all;
-  bool one_of_many = false;  // of the trials that are added from now on
+  bool one_of_many = false, longer_form = false;  // of the trials that are added from now on
 };
 
 // hypotheses_scores.cpp: conventions of the scores, lse, mask and length.

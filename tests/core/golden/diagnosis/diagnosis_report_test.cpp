@@ -124,7 +124,8 @@ TEST(DiagnosisReport, RowsOfZerosWereNotWrittenUnlessOneCauseIsCertain) {
   EXPECT_EQ(text_report(d),
             head +
                 "  look at  the store of o, the grid and the copy to the host: were these rows written? "
-                "If they were, the kernel found no key for them: lengths and number of tiles\n" +
+                "If they were, the kernel found no key for them: lengths and number of tiles; or a race or a missing "
+                "wait: run the kernel with `kvscope cuda` (docs/15_virtual_gpu.md)\n" +
                 fits + kFails);
   d.pattern.lse_correct = true;
   EXPECT_EQ(text_report(d),
@@ -141,8 +142,9 @@ TEST(DiagnosisReport, NoneIsSaidWithWhatTheRowsHold) {
   Diagnosis d = diagnosis({});
   const std::string head = "diagnosis  none of 90 hypotheses explains the failing rows\n";
   const std::string look =
-      "  look at  rounding that was not stated (kvscope verify --explain), or two faults: turn off splits, windows and "
-      "scales one at a time\n";
+      "  look at  rounding that was not stated (kvscope verify --explain); or two faults: turn off splits, windows and "
+      "scales one at a time; or a race or a missing wait: run the kernel with `kvscope cuda` "
+      "(docs/15_virtual_gpu.md)\n";
   EXPECT_EQ(text_report(d), head + look + kFails);
   d.pattern.only_nan = true;
   EXPECT_EQ(text_report(d), head + "  but      each of them also holds NaN or an infinity\n" + look + kFails);
@@ -159,7 +161,9 @@ TEST(DiagnosisReport, NoneIsSaidWithThePlacesThatAreLeft) {
     const std::size_t at = text.find("  look at  ");
     return text.substr(at, text.find('\n', at) - at);
   };
-  const std::string two = "two faults: turn off splits, windows and scales one at a time";
+  const std::string two =
+      "two faults: turn off splits, windows and scales one at a time; or a race or a missing wait: run the kernel with "
+      "`kvscope cuda` (docs/15_virtual_gpu.md)";
   EXPECT_EQ(look_at(false, 1, 0.5), "  look at  " + two);
   EXPECT_EQ(
       look_at(true, 1, 0.5),
@@ -257,8 +261,8 @@ TEST(DiagnosisReport, JsonHasTheMembersThatAreKnown) {
 TEST(FailurePatternWords, NameOneSomeARunOrManyEntries) {
   const auto words = [](std::vector<std::int64_t> heads, std::vector<std::int64_t> dims = {1}, bool lse = false) {
     FailurePattern pattern;
-    pattern.sequences = {1};
-    pattern.heads = std::move(heads);
+    pattern.failing_of_sequence = {1};
+    pattern.failing_of_head = std::move(heads);
     pattern.dims = std::move(dims);
     pattern.lse_correct = lse;
     describe_pattern(pattern);
@@ -274,6 +278,19 @@ TEST(FailurePatternWords, NameOneSomeARunOrManyEntries) {
   EXPECT_EQ(words({1, 0, 1, 1, 1, 1, 1, 1, 1, 1}), of_heads("9 of 10 heads"));
   EXPECT_EQ(words({3}, {1}, true), of_heads("the only head") + "; lse is correct");
   EXPECT_EQ(words({3}, {0, 0}), "o is correct everywhere; only lse fails");
+}
+
+// A row that fails by its lse alone is one of the failing rows that the line counts: its sequence and head are named too.
+TEST(FailurePatternWords, NameSequencesAndHeadsWhoseLseFails) {
+  FailurePattern pattern;
+  pattern.sequences = pattern.rows_of_sequence = pattern.failing_of_sequence = {0, 0, 0};
+  pattern.heads = pattern.rows_of_head = pattern.failing_of_head = {0, 0};
+  pattern.dims = {0, 0};
+  count_row(pattern, 0, 0, 5, true, {0, 1});
+  count_row(pattern, 1, 0, 5, false, {});
+  count_row(pattern, 2, 1, 1, true, {});
+  describe_pattern(pattern);
+  EXPECT_EQ(pattern.words, "sequences 0, 2 of 3; all 2 heads; all 2 dims");
 }
 
 // 130 sequences share 44 columns of 3; those without rows are blank.
