@@ -1,6 +1,7 @@
 #include "gpu/virtual/check/happens_before.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
@@ -142,17 +143,24 @@ void HappensBefore::meet(WarpViews& warp, LaneMask lanes) {
   if (seen_sc != nullptr) warp.see_sc(lanes, seen_sc);
 }
 
-void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {
-  WarpViews& w = warp(exec);
-  View& gathered = cluster_barriers_.try_emplace(cluster_of(w.cta()), nothing()).first->second;
-  publish_by(w, lanes, order, Audience::cluster, gathered);
+HappensBefore::ClusterBarrier& HappensBefore::cluster_barrier(std::uint32_t cta) {
+  return cluster_barriers_.try_emplace(cluster_of(cta), ClusterBarrier{.collecting = nothing()}).first->second;
 }
 
-// Every thread has arrived when the first one passes, so what has been gathered is complete.
+void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {
+  WarpViews& w = warp(exec);
+  publish_by(w, lanes, order, Audience::cluster, cluster_barrier(w.cta()).collecting);
+}
+
+// All threads acquire a phase before the next one completes, so the next one begins without it.
+void HappensBefore::cluster_done(const Cta& cta) {
+  ClusterBarrier& barrier = cluster_barrier(number_of_cta(cta));
+  barrier.done = std::make_shared<const View>(std::exchange(barrier.collecting, nothing()));
+}
+
 void HappensBefore::cluster_wait(const Exec& exec, LaneMask lanes, Order order) {
   WarpViews& w = warp(exec);
-  View& gathered = cluster_barriers_.try_emplace(cluster_of(w.cta()), nothing()).first->second;
-  learn(exec, w, lanes, order, Audience::cluster, std::make_shared<View>(gathered), {.how = "cluster barrier"});
+  learn(exec, w, lanes, order, Audience::cluster, cluster_barrier(w.cta()).done, {.how = "cluster barrier"});
 }
 
 // --- arrival barriers ------------------------------------------------------------------------------------------------
@@ -369,6 +377,10 @@ void OrderMonitor::barrier_done(Launch&, const Cta& cta, int barrier, LaneMasks,
 
 void OrderMonitor::cluster_arrive(const Exec& exec, LaneMask lanes, Order how) {
   if (HappensBefore* order = order_of(exec.cta)) order->cluster_arrive(exec, lanes, how);
+}
+
+void OrderMonitor::cluster_done(Launch&, const Cta& cta) {
+  if (HappensBefore* order = order_of(cta)) order->cluster_done(cta);
 }
 
 void OrderMonitor::cluster_wait(const Exec& exec, LaneMask lanes, Order how) {

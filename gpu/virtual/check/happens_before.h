@@ -84,6 +84,7 @@ class HappensBefore {
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes);
   void barrier_done(const Cta& cta, int barrier, LaneMasks waiting);
   void cluster_arrive(const Exec& exec, LaneMask lanes, Order order);
+  void cluster_done(const Cta& cta);
   void cluster_wait(const Exec& exec, LaneMask lanes, Order order);
   void meet(WarpViews& warp, LaneMask lanes);  // a barrier of these lanes alone
   // `exec`: null when an engine arrives on behalf of cp.async.mbarrier.arrive.
@@ -127,6 +128,11 @@ class HappensBefore {
     std::vector<WarpViews> warps;
     std::map<int, Gathered> barriers;  // named barriers while threads arrive
   };
+  // The barrier of a cluster. A thread may arrive again while others have not left the phase before.
+  struct ClusterBarrier {
+    View collecting;       // from this phase
+    Known done = nullptr;  // of the last complete phase; null: none is complete
+  };
   // An arrival barrier.
   struct Object {
     View collecting = View();    // from all phases
@@ -169,6 +175,7 @@ class HappensBefore {
     return *last_;
   }
   [[nodiscard]] std::uint32_t cluster_of(std::uint32_t cta) const;
+  [[nodiscard]] ClusterBarrier& cluster_barrier(std::uint32_t cta);
   [[nodiscard]] Object& object(std::uint32_t cluster, std::uint64_t address);
   [[nodiscard]] View nothing() const { return View(static_cast<int>(warps_)); }
 
@@ -185,7 +192,7 @@ class HappensBefore {
   std::unordered_map<std::uint32_t, CtaThreads> ctas_;
   std::uint32_t last_number_ = 0;  // of *last_
   CtaThreads* last_ = nullptr;
-  std::map<std::uint32_t, View> cluster_barriers_;
+  std::map<std::uint32_t, ClusterBarrier> cluster_barriers_;  // by cluster
   std::map<ObjectKey, Object> objects_;
   std::map<ActorKey, OpenOperations> open_;
   std::unordered_map<std::uint64_t, Flag> flags_;
@@ -202,6 +209,7 @@ class OrderMonitor : public Monitor {
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
   void barrier_done(Launch& launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks waiting) override;
   void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
+  void cluster_done(Launch& launch, const Cta& cta) override;
   void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
   void warp_barrier(const Exec& exec, LaneMask lanes) override;
   void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
