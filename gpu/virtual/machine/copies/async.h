@@ -20,6 +20,7 @@
 #include "gpu/virtual/machine/copies/copy_map.h"
 #include "gpu/virtual/machine/copies/tensor_box.h"
 #include "gpu/virtual/machine/matrix/wgmma_operands.h"
+#include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/monitor.h"
 #include "gpu/virtual/semantics/op.h"
 
@@ -33,13 +34,16 @@ struct PendingOp {
   std::uint64_t shared = 0;       // shared address of the tile: destination of loads, source of stores
   std::uint64_t other = 0;        // device address, or the shared address at the other end
   std::int64_t bytes = 0;
-  std::uint32_t cta_mask = 0;  // multicast: ranks of the cluster; 0: the issuer's CTA
-  bool gather = false;         // a tensor copy of four rows
-  bool reduces = false;        // new = op(old, bytes), as the instruction specifies
-  std::uint16_t instr = 0;     // Program::instrs: operation and type of a reduction
+  std::optional<std::uint32_t> multicast;  // bit r: to rank r of the cluster; std::nullopt: to the rank of `shared`
+  bool gather = false;                     // a tensor copy of four rows
+  bool reduces = false;                    // new = op(old, bytes), as the instruction specifies
+  std::uint16_t instr = 0;                 // Program::instrs: operation and type of a reduction
   CopyMap map;
   Coordinates at;
   std::array<std::uint64_t, 4> values{};  // values of st.async and red.async
+
+  // The ranks whose shared memory it accesses, as bits.
+  [[nodiscard]] std::uint32_t ranks() const { return multicast ? *multicast : 1U << rank_of(shared); }
 };
 
 // A thread's bulk stores as operation numbers: the open ones, then the committed groups, oldest first.

@@ -14,6 +14,7 @@
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/copies/copy_map.h"
 #include "gpu/virtual/machine/copies/detail/box_bytes.h"
+#include "gpu/virtual/machine/copies/detail/copy_targets.h"
 #include "gpu/virtual/machine/copies/detail/tensor_boxes.h"
 #include "gpu/virtual/machine/copies/detail/tensormap_edit.h"
 #include "gpu/virtual/machine/copies/tensor_box.h"
@@ -236,15 +237,10 @@ void note_equal_rows(Exec& exec, const Op& op, int lane, const PendingOp& p) {
 
 void add_all_ranges(const Launch& launch, PendingOp& p) {
   if (launch.monitor == nullptr) return;
-  if (p.op.kind != AsyncKind::tensor_load) {
-    add_ranges(p, p.writes, p.reads, rank_of(p.shared));
-  } else if (p.cta_mask == 0) {
-    add_ranges(p, p.reads, p.writes, rank_of(p.shared));
-  } else {
-    for (std::uint32_t ranks = p.cta_mask; ranks != 0; ranks &= ranks - 1) {
-      p.reads.clear();
-      add_ranges(p, p.reads, p.writes, static_cast<std::uint64_t>(std::countr_zero(ranks)));
-    }
+  if (p.op.kind != AsyncKind::tensor_load) return add_ranges(p, p.writes, p.reads, rank_of(p.shared));
+  for (std::uint32_t rest = p.ranks(); rest != 0; rest &= rest - 1) {
+    p.reads.clear();
+    add_ranges(p, p.reads, p.writes, static_cast<std::uint64_t>(std::countr_zero(rest)));
   }
 }
 
@@ -286,6 +282,10 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     bool good = map && check_arguments(exec, op, lane, p, CopyDirection::load) &&
                 reach_lane(exec, op, lane, whose, space, to) != nullptr &&
                 check_global(exec, op, lane, p, AccessKind::load);
+    if (good && instr.has(Mod::multicast_cluster)) {
+      p.multicast = multicast_mask(exec, op, lane, op.at[3]);
+      good = p.multicast.has_value();
+    }
     const std::uint64_t barrier = lane_address(exec.registers, op, 2, lane);
     MbarrierAt at;
     const bool of_pair = instr.has(Mod::cta_group_2);
@@ -297,7 +297,6 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     p.op = new_operation(exec, op, lane, AsyncKind::tensor_load);
     p.op.mbarrier = barrier;
     p.op.bytes = p.bytes = bytes_of(p);
-    if (instr.has(Mod::multicast_cluster)) p.cta_mask = static_cast<std::uint32_t>(lane_value(exec, op.at[3], 2, lane));
     ++at.object->copies;
     at.object->copied_bytes += p.bytes;
     note_all_fill(exec, op, lane, p);
@@ -395,17 +394,9 @@ const Instr& instr_of_copy(const Launch& launch, const PendingOp& p) {
 
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   const bool loads = p.op.kind == AsyncKind::tensor_load;
-  const std::uint32_t ranks = p.cta_mask != 0 ? p.cta_mask : 1U << rank_of(p.shared);
+  const std::vector<Cta*> targets = live_targets(launch, cta, p);
   bool whole = true;
-  for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
-    const auto rank = static_cast<std::uint64_t>(std::countr_zero(rest));
-    Cta* const target = cta_of_rank(launch, cta, rank);
-    if (target == nullptr || (target->state == CtaState::done && target != &cta)) {
-      engine_fault(launch, cta, p.op, ReportKind::dsmem_after_exit,
-                   fmt::format("{} bytes for the CTA of rank {}, which has exited", p.bytes, rank),
-                   "end the kernel with a cluster barrier: barrier.cluster.arrive, barrier.cluster.wait");
-      continue;
-    }
+  for (Cta* const target : targets) {
     for (const BoxPiece& piece : pieces_of(p)) whole = move_piece(launch, p, piece, *target) && whole;
   }
   if (!whole) {
@@ -415,12 +406,12 @@ void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   if (!loads) return;
   // .cta_group::2: of each pair that receives bytes, the CTA of the barrier's parity.
   const bool of_pair = instr_of_copy(launch, p).has(Mod::cta_group_2);
-  for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
-    auto rank = static_cast<std::uint64_t>(std::countr_zero(rest));
+  for (Cta* const target : targets) {
+    auto rank = static_cast<std::uint64_t>(target->cluster_rank);
     if (of_pair) rank = (rank & ~std::uint64_t{1}) | (rank_of(p.op.mbarrier) & 1);
-    Cta* const target = cta_of_rank(launch, cta, rank);
-    if (target != nullptr && (target->state != CtaState::done || target == &cta)) {
-      complete_tx(launch, *target, offset_of(p.op.mbarrier), p.op.bytes, p.op);
+    Cta* const counts = cta_of_rank(launch, cta, rank);
+    if (counts != nullptr && (counts->state != CtaState::done || counts == &cta)) {
+      complete_tx(launch, *counts, offset_of(p.op.mbarrier), p.op.bytes, p.op);
     }
   }
 }

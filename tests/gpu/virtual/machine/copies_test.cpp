@@ -344,6 +344,56 @@ TEST(Bulk, ACopyOverItsOwnSourceMovesTheBytesOfBefore) {
   }
 }
 
+// CTA 0 of a cluster copies 16 bytes to the CTAs of `mask`; those of `waiting` wait for them and store the first word.
+Ran multicast(const std::string& mask, std::uint32_t waiting, const LaunchOptions& options) {
+  return run({.body = "mov.u32 %r1, " + std::to_string(waiting) + ";\nmov.u32 %r5, " + mask + R"(;
+    mov.u32 %r10, s;
+    mov.u32 %r2, %cluster_ctarank;
+    setp.eq.u32 %p0, %r2, 0;
+    shr.u32 %r3, %r1, %r2; and.b32 %r3, %r3, 1; setp.ne.u32 %p1, %r3, 0;
+    mbarrier.init.shared::cta.b64 [%r10+2048], 1;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10+2048], 16;
+    cvt.u16.u32 %rs1, %r5;
+    @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r10], [%rd1], 16, [%r10+2048], %rs1;
+    @!%p1 bra DONE;
+    WAITS: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r10+2048], 0;
+    @!%p2 bra WAITS;
+    ld.shared.u32 %r4, [%r10];
+    mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd0, %rd2;
+    st.global.u32 [%rd2], %r4;
+    DONE: barrier.cluster.arrive; barrier.cluster.wait;)",
+              .in = words({7, 8, 9, 10}),
+              .out_bytes = 16,
+              .threads = 1,
+              .grid = 3,
+              .cluster = {3, 1, 1},
+              .options = options});
+}
+
+TEST(Multicast, ReachesTheCtasOfItsMask) {
+  for (const std::uint32_t mask : {1U, 2U, 4U, 5U, 6U, 7U}) {
+    for (const LaunchOptions& options : kPolicies) {
+      const Ran ran = multicast(std::to_string(mask), mask, options);
+      EXPECT_THAT(ran.messages, IsEmpty()) << mask;
+      for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(ran.word(rank), (mask >> rank & 1) != 0 ? 7u : 0u) << mask;
+    }
+  }
+}
+
+// The CTAs that exist do not wait, so that nothing else stops the kernel.
+TEST(Multicast, AMaskThatNamesNoCtaOfTheClusterIsReportedAtTheCopy) {
+  for (const LaunchOptions& options : kPolicies) {
+    EXPECT_THAT(multicast("0x0028", 0, options).messages,
+                ElementsAre("BAD_WINDOW cp.async.bulk: mask 0x0028 names rank 3 of a cluster of 3"));
+    EXPECT_THAT(multicast("0x8007", 0, options).messages,
+                ElementsAre("BAD_WINDOW cp.async.bulk: mask 0x8007 names rank 15 of a cluster of 3"));
+    EXPECT_THAT(multicast("0", 0, options).messages,
+                ElementsAre("BAD_WINDOW cp.async.bulk: mask 0x0000 names no CTA of a cluster of 3"));
+  }
+}
+
 TEST(Cluster, SharedMemoryOfACtaThatHasExitedIsGone) {
   const Ran ran = run({.body = R"(
     mov.u32 %r10, s;
