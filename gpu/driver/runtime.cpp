@@ -73,7 +73,10 @@ void set_checks(EngineOptions& options) {
                        fmt::format("'{}' is not one of {}", options.checks.back(), fmt::join(known, ", ")));
     at = comma + 1;
   }
-  options.global_init = std::find(options.checks.begin(), options.checks.end(), "none") == options.checks.end();
+  const auto has = [&](std::string_view name) {
+    return std::find(options.checks.begin(), options.checks.end(), name) != options.checks.end();
+  };
+  options.global_init = has("global_init") || !has("none");
 }
 
 // The debugger's commands, and its breakpoints, one a line.
