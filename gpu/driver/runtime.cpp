@@ -172,7 +172,7 @@ Runtime::Runtime(RuntimeOptions options)
 }
 
 Runtime::~Runtime() {
-  for (auto& [address, block] : blocks_) unmap(block);
+  for (auto& [address, block] : blocks_) unshare(block);
 }
 
 Runtime& runtime() {
