@@ -278,6 +278,7 @@ class Runtime {
   std::map<const void*, std::unique_ptr<Kernel>> kernels_;  // by host function
   std::set<const void*> handles_;                           // all kernels
   std::map<const void*, DeviceVariable> variables_;         // by host variable
+  bool told_of_addresses_ = false;                          // that no address of device memory is left
   bool finished_ = false;
 };
 

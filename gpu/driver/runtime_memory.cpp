@@ -66,7 +66,12 @@ Status Runtime::allocate(MemoryKind kind, std::size_t bytes, unsigned flags, std
   call.detail = fmt::format("of {} bytes", bytes);
   const bool initialized = kind != MemoryKind::device;
   const std::string label = fmt::format("{} {}", call.function, call.ordinal);
-  address = memory.allocate(static_cast<std::int64_t>(bytes), label, initialized);
+  try {
+    address = memory.allocate(static_cast<std::int64_t>(bytes), label, initialized);
+  } catch (const OverflowError& error) {  // there is room, but no address is left
+    if (!std::exchange(told_of_addresses_, true)) report_call("LIMIT", fmt::format("{} bytes", bytes), 0, error.what());
+    return kOutOfMemory;
+  }
   Block block{
       .kind = kind, .address = address, .size = bytes, .host = nullptr, .flags = flags, .made = call, .freed = {}};
   std::byte* host = nullptr;

@@ -89,6 +89,23 @@ TEST_F(CudaMemory, AFreedAllocationCostsNothingAtALaunch) {
   EXPECT_THAT(kinds(), testing::IsEmpty());
 }
 
+// Addresses are not given out again, so they are used up after 28670 allocations. The program gets an error that it may take
+// for a leak of its own: the report states the cause, once.
+TEST_F(CudaMemory, AProgramThatUsesUpTheAddressesIsTold) {
+  void* x = nullptr;
+  int made = 0;
+  while (cudaMalloc(&x, 256) == 0) {
+    ASSERT_EQ(cudaFree(x), 0);
+    ASSERT_LT(++made, 30'000);
+  }
+  EXPECT_EQ(made, 28'670);
+  EXPECT_EQ(cudaMalloc(&x, 256), kOutOfMemory);
+  ASSERT_THAT(kinds(), testing::ElementsAre("LIMIT"));
+  EXPECT_THAT(last_text(), testing::StartsWith("LIMIT  cudaMalloc  256 bytes\n  call 57341, cudaMalloc of 256 bytes"));
+  EXPECT_THAT(last_text(), testing::HasSubstr("the addresses from 0x200000000 to 0x700000000000 are used up"));
+  EXPECT_EQ(driver::runtime().finish(), 1);
+}
+
 class PinnedMemory : public CudaRuntime {
  protected:
   void SetUp() override {
