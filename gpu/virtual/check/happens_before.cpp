@@ -30,7 +30,11 @@ HappensBefore::HappensBefore(Space memory, const Launch& launch)
     : memory_(memory), grid_(launch.config.grid), cluster_(cluster_extents(launch)) {
   const auto& block = launch.config.block;
   warps_ = static_cast<std::size_t>((block[0] * block[1] * block[2] + kLanes - 1) / kLanes);
-  if (memory != Space::shared) return;
+  if (memory != Space::shared) {
+    if (launch.grid_workspace != 0)
+      grid_barrier_ = {.address = launch.grid_workspace + kGridBarrierOffset, .ctas = launch.cta_count()};
+    return;
+  }
   // Threads that have not started have acquired nothing: known_to_all() must count them.
   for (std::uint32_t rank = 0; rank < cluster_size(launch); ++rank) add(rank);
 }
@@ -294,6 +298,19 @@ void HappensBefore::publish_flag(WarpViews& warp, int lane, std::uint64_t key, c
   if (sc) flag.sc = joined(flag.sc, warp.known(lane));
 }
 
+const HappensBefore::Flag* HappensBefore::published_at(std::uint64_t key) const {
+  if (key == grid_barrier_.address) return &grid_barrier_.done;
+  const auto flag = flags_.find(key);
+  return flag == flags_.end() ? nullptr : &flag->second;
+}
+
+// The last arrival completes the phase.
+void HappensBefore::arrive_at_grid_barrier() {
+  if (++grid_barrier_.arrived < grid_barrier_.ctas) return;
+  grid_barrier_.arrived = 0;
+  grid_barrier_.done = std::exchange(flags_[grid_barrier_.address], {});
+}
+
 void HappensBefore::flags(const Exec& exec, const WarpAccess& access) {
   WarpViews& w = warp(exec);
   const std::uint64_t base =
@@ -301,10 +318,10 @@ void HappensBefore::flags(const Exec& exec, const WarpAccess& access) {
   each_lane(access.lanes, [&](int lane) {
     const std::uint64_t key = base | access.addresses[static_cast<std::size_t>(lane)];
     if (access.kind != AccessKind::store && access.order != Order::weak) {
-      const auto flag = flags_.find(key);
-      if (flag != flags_.end()) look_at_flag(exec, w, lane, flag->second, access);
+      if (const Flag* flag = published_at(key)) look_at_flag(exec, w, lane, *flag, access);
     }
     if (access.kind != AccessKind::load) publish_flag(w, lane, key, access);
+    if (access.kind == AccessKind::atomic && key == grid_barrier_.address) arrive_at_grid_barrier();
   });
 }
 
