@@ -50,8 +50,8 @@ struct PendingOp {
 struct ThreadGroups {
   std::vector<std::uint64_t> open;
   std::deque<std::vector<std::uint64_t>> groups;  // oldest first
+  AsyncOp last;                                   // issued; number 0: none
   std::uint64_t read = 0;                         // the last one whose source read has been waited for
-  std::int32_t last_pc = -1;                      // of the last one issued
 };
 
 // One thread's cp.async of at most 16 bytes.
@@ -171,6 +171,6 @@ void perform_tensor(Launch& launch, Cta& cta, const PendingOp& op);
 // The 16-byte chunks of a tensor copy in row order; for a gather, of its four rows. `row` counts through all rows.
 [[nodiscard]] std::vector<CopyChunk> chunks_of(const PendingOp& op);
 // A bulk store of a thread has been issued: adds it to the open group.
-void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number);
+void add_to_group(Cta& cta, const AsyncOp& store);
 
 }  // namespace kvscope::ptx

@@ -129,7 +129,7 @@ Flow to_global(Exec& exec, const Op& op, LaneMask lanes) {
       p.reads.push_back({Space::shared, p.shared, p.bytes});
       p.writes.push_back({Space::global, p.other, p.bytes});
     }
-    add_to_group(exec, op, lane, p.op.number);
+    add_to_group(exec.cta, p.op);
     issue(exec, std::move(p));
   }
   return stopped(exec) ? Flow::stopped : Flow::next;
@@ -277,11 +277,11 @@ const std::byte* source_of(Launch& launch, Cta& cta, const PendingOp& p) {
 
 }  // namespace
 
-void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number) {
-  ThreadGroups& t = groups_of(exec.cta, thread_of(exec, lane));
-  t.open.push_back(number);
-  ++exec.cta.async.pushed;
-  t.last_pc = pc_of(exec, op);
+void add_to_group(Cta& cta, const AsyncOp& store) {
+  ThreadGroups& t = groups_of(cta, store.thread);
+  t.open.push_back(store.number);
+  t.last = store;
+  ++cta.async.pushed;
 }
 
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& p) {

@@ -246,11 +246,11 @@ void add_all_ranges(const Launch& launch, PendingOp& p) {
 
 // Under a seed each row of the destination is a separate operation that credits only its bytes. This exposes kernels
 // that rely on a box landing as a whole.
-void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
+void issue_box(Exec& exec, PendingOp p) {
   const bool stores = p.op.kind != AsyncKind::tensor_load;
   if (exec.launch.config.options.policy != Policy::seeded) {
     add_all_ranges(exec.launch, p);
-    if (stores) add_to_group(exec, op, lane, p.op.number);
+    if (stores) add_to_group(exec.cta, p.op);
     issue(exec, std::move(p));
     return;
   }
@@ -259,7 +259,7 @@ void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i > 0) rows[i].op.number = exec.launch.next_async++;
     add_all_ranges(exec.launch, rows[i]);
-    if (stores) add_to_group(exec, op, lane, rows[i].op.number);
+    if (stores) add_to_group(exec.cta, rows[i].op);
     issue_part(exec, std::move(rows[i]));
   }
 }
@@ -300,7 +300,7 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     ++at.object->copies;
     at.object->copied_bytes += p.bytes;
     note_all_fill(exec, op, lane, p);
-    issue_box(exec, op, lane, std::move(p));
+    issue_box(exec, std::move(p));
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
 }
@@ -336,7 +336,7 @@ Flow store_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     note_equal_rows(exec, op, lane, p);
     p.op = new_operation(exec, op, lane, reduces ? AsyncKind::tensor_reduce : AsyncKind::tensor_store);
     p.bytes = bytes_of(p);
-    issue_box(exec, op, lane, std::move(p));
+    issue_box(exec, std::move(p));
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
 }

@@ -237,6 +237,30 @@ TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReported) {
               ElementsAre("EXIT_IN_FLIGHT thread 0 ended the kernel while a bulk store may still read shared memory",
                           "EXIT_IN_FLIGHT the CTA ended with 16 bytes of this copy in flight",
                           "MBAR_TX 16 bytes were expected at s + 2048 and did not land (tx 16, phase 0)"));
+  // The kernel's name as in all other reports: short, if it is a mangled one.
+  for (const Report& report : ran.result.reports) EXPECT_EQ(report.short_kernel, "k") << report.message;
+}
+
+// The report names the kind of the last copy, and its hint the wait for that kind.
+TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReportedByItsKind) {
+  const auto report_of = [](const std::string& copies) {
+    const Ran ran =
+        run({.body = "mov.u32 %r10, s;\nmbarrier.init.shared.b64 [%r10+2048], 1;\n" + copies, .threads = 1});
+    EXPECT_LE(ran.result.reports.size(), 1u) << copies;
+    return ran.messages.empty() ? "" : ran.messages[0] + "; " + ran.result.reports[0].hint;
+  };
+  const std::string group = "cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0 before the end";
+  EXPECT_EQ(report_of("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [%r10], 16;"),
+            "EXIT_IN_FLIGHT thread 0 ended the kernel while a bulk reduction may still read shared memory; " + group);
+  EXPECT_EQ(report_of("cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r10], 16;\ncp.async.bulk.commit_group;\n"
+                      "cp.async.bulk.wait_group.read 0;\ncp.async.bulk.commit_group;"),
+            "")
+      << "an empty group is still open";
+  const std::string copy = "cp.async.ca.shared.global [%r10], [%rd1], 4;\n",
+                    note = "EXIT_IN_FLIGHT thread 0 ended the kernel with 1 cp.async not waited for; ";
+  EXPECT_EQ(report_of(copy), note + "cp.async.wait_all, or cp.async.wait_group, before the end");
+  EXPECT_EQ(report_of(copy + "cp.async.mbarrier.arrive.shared.b64 [%r10+2048];"),
+            note + "a wait for the mbarrier of its cp.async.mbarrier.arrive, before the end");
 }
 
 // A copy of 32 bytes, and too few or too many announced: the report lists both sides.
