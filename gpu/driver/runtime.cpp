@@ -16,6 +16,7 @@
 #include "core/base/numbers.h"
 #include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/machine/launch_parts.h"
+#include "gpu/virtual/machine/schedule.h"
 
 namespace kvscope::driver {
 namespace {
@@ -37,17 +38,11 @@ void set_number(const char* name, std::int64_t& to) {
 
 void set_schedule(EngineOptions& options) {
   const std::string text = variable("KVSCOPE_CUDA_POLICY");
-  if (text.empty() || text == "late") return;
-  if (text == "early") {
-    options.policy = ptx::Policy::early;
-    return;
-  }
-  const auto seed =
-      text.starts_with("seed:") ? whole_number<std::uint64_t>(std::string_view(text).substr(5)) : std::nullopt;
-  if (!seed || *seed == 0)
-    throw InputError(kEnvironment, "KVSCOPE_CUDA_POLICY", fmt::format("'{}' is not one of late, early, seed:N", text));
-  options.policy = ptx::Policy::seeded;
-  options.seed = *seed;
+  if (text.empty()) return;
+  const auto schedule = ptx::policy_from_name(text);
+  if (!schedule) throw InputError(kEnvironment, "KVSCOPE_CUDA_POLICY", ptx::policy_fault(text));
+  options.policy = schedule->policy;
+  options.seed = schedule->seed;
 }
 
 void set_sum(EngineOptions& options) {
