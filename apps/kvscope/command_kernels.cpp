@@ -81,7 +81,7 @@ int list_cases(const std::string& kernel) {
 }
 
 int verify(const KernelsCommand& command) {
-  const Schedule schedule = read_policy(command.policy);
+  const ptx::Schedule schedule = read_policy(command.policy);
   gpu::VirtualGpuOptions options{.policy = schedule.policy, .seed = schedule.seed, .sum = sum_of(command.sum)};
   const gpu::Budgets budgets = schedule.policy == ptx::Policy::late ? gpu::Budgets::held : gpu::Budgets::left_alone;
   if (!command.ptx.empty() && command.device != "virtual")

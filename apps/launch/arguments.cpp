@@ -150,7 +150,9 @@ class ArgumentReader {
   [[nodiscard]] std::vector<ptx::ArrayArgument> array_arguments() {
     std::vector<ptx::ArrayArgument> out;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (const DeviceArray* array = find_array(placer_.arrays(), std::to_string(i))) out.push_back({i, array->dtype});
+      const auto& layout = parameters_[i].layout;
+      if (const DeviceArray* array = find_array(placer_.arrays(), std::to_string(i)))
+        out.push_back({i, array->dtype, layout ? layout->name : ""});
     }
     return out;
   }

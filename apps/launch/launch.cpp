@@ -68,7 +68,7 @@ ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& ent
   config.options.ctas = request.ctas;
   // As if the program had requested the maximum with cudaFuncSetAttribute.
   config.options.shared_opt_in = ptx::most_shared(target);
-  const Schedule schedule = read_policy(request.policy);
+  const ptx::Schedule schedule = read_policy(request.policy);
   config.options.policy = schedule.policy;
   config.options.seed = schedule.seed;
   return config;

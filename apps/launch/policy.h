@@ -2,10 +2,9 @@
 // matrix instructions add.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
-#include "gpu/virtual/machine/state.h"
+#include "gpu/virtual/machine/schedule.h"
 
 namespace kvscope::apps {
 
@@ -14,12 +13,8 @@ inline constexpr const char* kPolicyHelp =
     "from 1: "
     "copies and warps in a random order that N determines, such as seed:7";
 
-struct Schedule {
-  ptx::Policy policy = ptx::Policy::late;
-  std::uint64_t seed = 0;  // seeded: not 0
-};
 // Throws InputError with --policy for any other text.
-[[nodiscard]] Schedule read_policy(const std::string& text);
+[[nodiscard]] ptx::Schedule read_policy(const std::string& text);
 
 [[nodiscard]] ptx::SumMode sum_of(const std::string& checked);  // precondition: add_sum_option accepted it
 

@@ -33,7 +33,10 @@ ptx::LaunchResult Engine::launch(const ptx::LoadedModule& module, ptx::LaunchCon
   config.options.max_reports = options_.max_reports;
   if (config.options.jobs == 1) config.options.jobs = options_.jobs;
   if (config.options.ctas.empty()) config.options.ctas = options_.ctas;
-  ptx::Checks checks(ptx::checks_of(options_.checks));
+  // written_ has the record of all launches and of the host's copies. A check of this launch alone would lack both.
+  ptx::CheckOptions check_options = ptx::checks_of(options_.checks);
+  check_options.global_init = false;
+  ptx::Checks checks(check_options);
   if (options_.global_init) checks.add(written_);
   ptx::LaunchResult result = launcher_ ? launcher_(device_, module, config, checks.monitor())
                                        : device_.launch(module, config, checks.monitor());

@@ -208,16 +208,11 @@ KVSCOPE_CUDA int cudaHostUnregister(void* pointer) {
 }
 KVSCOPE_CUDA int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   return enter("cudaHostGetDevicePointer", KVSCOPE_CALLER, {device}, [&](Runtime& r) {
-    for (const auto& [address, block] : r.blocks()) {
-      if (block.freed.ordinal != 0 || block.host == nullptr || block.kind == MemoryKind::managed ||
-          block.kind == MemoryKind::variable)
-        continue;
-      const std::uint64_t offset = address_of(host) - address_of(block.host);
-      if (offset >= block.size) continue;
-      *device = reinterpret_cast<void*>(address + offset);
-      return kSuccess;
-    }
-    return kInvalidValue;
+    const Block* const block = r.find_shared_block(address_of(host));
+    if (block == nullptr || block->kind == MemoryKind::managed || block->kind == MemoryKind::variable)
+      return kInvalidValue;
+    *device = reinterpret_cast<void*>(block->address + (address_of(host) - address_of(block->host)));
+    return kSuccess;
   });
 }
 KVSCOPE_CUDA int cudaHostGetFlags(unsigned* flags, void* host) {
@@ -240,17 +235,16 @@ KVSCOPE_CUDA int cudaPointerGetAttributes(PointerAttributes* out, const void* po
     *out = {};
     const std::uint64_t address = address_of(pointer);
     out->host_pointer = const_cast<void*>(pointer);
-    for (const auto& [at, block] : r.blocks()) {
-      if (block.freed.ordinal != 0) continue;
-      const bool inside = address - at < block.size;
-      const bool on_host = block.host != nullptr && address - address_of(block.host) < block.size;
-      if (!inside && !on_host) continue;
-      const std::uint64_t offset = inside ? address - at : address - address_of(block.host);
-      out->type = block.kind == MemoryKind::device                                          ? 2
-                  : block.kind == MemoryKind::managed || block.kind == MemoryKind::variable ? 3
-                                                                                            : 1;
-      out->device_pointer = reinterpret_cast<void*>(at + offset);
-      out->host_pointer = block.host == nullptr ? nullptr : block.host + offset;
+    const Block* block = r.find_block(address);
+    const bool inside = block != nullptr && block->is_live();
+    if (!inside) block = r.find_shared_block(address);
+    if (block != nullptr) {
+      const std::uint64_t offset = address - (inside ? block->address : address_of(block->host));
+      out->type = block->kind == MemoryKind::device                                           ? 2
+                  : block->kind == MemoryKind::managed || block->kind == MemoryKind::variable ? 3
+                                                                                              : 1;
+      out->device_pointer = reinterpret_cast<void*>(block->address + offset);
+      out->host_pointer = block->host == nullptr ? nullptr : block->host + offset;
       return kSuccess;
     }
     if (r.engine().memory().contains(address, 1)) {  // a variable of the device

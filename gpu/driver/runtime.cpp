@@ -16,6 +16,7 @@
 #include "core/base/numbers.h"
 #include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/machine/launch_parts.h"
+#include "gpu/virtual/machine/schedule.h"
 
 namespace kvscope::driver {
 namespace {
@@ -37,17 +38,11 @@ void set_number(const char* name, std::int64_t& to) {
 
 void set_schedule(EngineOptions& options) {
   const std::string text = variable("KVSCOPE_CUDA_POLICY");
-  if (text.empty() || text == "late") return;
-  if (text == "early") {
-    options.policy = ptx::Policy::early;
-    return;
-  }
-  const auto seed =
-      text.starts_with("seed:") ? whole_number<std::uint64_t>(std::string_view(text).substr(5)) : std::nullopt;
-  if (!seed || *seed == 0)
-    throw InputError(kEnvironment, "KVSCOPE_CUDA_POLICY", fmt::format("'{}' is not one of late, early, seed:N", text));
-  options.policy = ptx::Policy::seeded;
-  options.seed = *seed;
+  if (text.empty()) return;
+  const auto schedule = ptx::policy_from_name(text);
+  if (!schedule) throw InputError(kEnvironment, "KVSCOPE_CUDA_POLICY", ptx::policy_fault(text));
+  options.policy = schedule->policy;
+  options.seed = schedule->seed;
 }
 
 void set_sum(EngineOptions& options) {
@@ -73,7 +68,10 @@ void set_checks(EngineOptions& options) {
                        fmt::format("'{}' is not one of {}", options.checks.back(), fmt::join(known, ", ")));
     at = comma + 1;
   }
-  options.global_init = std::find(options.checks.begin(), options.checks.end(), "none") == options.checks.end();
+  const auto has = [&](std::string_view name) {
+    return std::find(options.checks.begin(), options.checks.end(), name) != options.checks.end();
+  };
+  options.global_init = has("global_init") || !has("none");
 }
 
 // The debugger's commands, and its breakpoints, one a line.
@@ -169,7 +167,7 @@ Runtime::Runtime(RuntimeOptions options)
 }
 
 Runtime::~Runtime() {
-  for (auto& [address, block] : blocks_) unmap(block);
+  for (auto& [address, block] : blocks_) unshare(block);
 }
 
 Runtime& runtime() {

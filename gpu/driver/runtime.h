@@ -3,8 +3,8 @@
 // order of the calls, whatever its stream; a stream in capture records it instead.
 //
 //   memory     cudaMalloc and its relatives: at addresses of the virtual GPU (device_memory.h), where the host has no memory
-//   mirrored   managed and pinned memory: host memory at the same address, copied to the device before each launch and
-//              back after it
+//   shared     managed and pinned memory: host memory at the same address, and registered memory of the program. Its bytes
+//              are those of the device too, so that a launch costs nothing for shared memory that its kernel does not access
 #pragma once
 
 #include <array>
@@ -59,11 +59,12 @@ struct Block {
   MemoryKind kind = MemoryKind::device;
   std::uint64_t address = 0;  // of the device
   std::size_t size = 0;       // [bytes]
-  std::byte* host = nullptr;  // of mirrored memory; null for memory of the device only
+  std::byte* host = nullptr;  // of shared memory; null for memory of the device only
   unsigned flags = 0;         // as passed by the program
   CallSite made, freed;       // freed.ordinal 0: live
   bool of_graph = false;      // allocated by a node of a graph, at each launch
   bool has_free_node = false;
+  [[nodiscard]] bool is_live() const { return freed.ordinal == 0; }
 };
 
 // One copy of depth x height rows of `width` bytes. A pitch is the distance of rows, a slice that of planes, in bytes.
@@ -188,11 +189,10 @@ class Runtime {
   Status set(std::uint64_t address, std::size_t pitch, std::size_t slice, unsigned value, std::size_t element,
              std::size_t count, std::size_t height, std::size_t depth);
   [[nodiscard]] const Block* find_block(std::uint64_t address) const;  // live or freed
+  // The live block of which the host has a byte in [host, host + bytes); null: none.
+  [[nodiscard]] const Block* find_shared_block(std::uint64_t host, std::size_t bytes = 1) const;
   // In the range of addresses that the virtual GPU uses, inside an allocation or not.
   [[nodiscard]] bool is_device_address(std::uint64_t address);
-  [[nodiscard]] const std::map<std::uint64_t, Block>& blocks() const { return blocks_; }
-  void to_device();  // mirrored memory, before a launch
-  void to_host();    // and after it
 
   // --- device code: runtime_code.cpp ---
   Binary* add_binary(const void* container);
@@ -201,7 +201,6 @@ class Runtime {
   void add_variable(Binary* binary, const void* host, const char* name, std::size_t size);
   Status load(Binary& binary);
   Kernel* find_kernel(const void* function);  // by the host function or by its handle; null: none
-  Kernel* kernel_named(Binary& binary, const std::string& name);
   Status find_variable(const void* symbol, std::uint64_t& address, std::size_t& size);
   [[nodiscard]] const ptx::Function* function_of(const Kernel& kernel) const;  // null before load
 
@@ -264,7 +263,8 @@ class Runtime {
   // Invalidates the captures of the streams that `forbids` selects. Returns `status` if there is one.
   template <class Forbids>
   Status invalidate(Status status, Forbids&& forbids);
-  void unmap(Block& block);
+  void share(Block& block, std::byte* host);  // `host` becomes its memory on both sides
+  void unshare(Block& block);
   void set_debugger();
 
   RuntimeOptions options_;
@@ -273,11 +273,12 @@ class Runtime {
   std::unique_ptr<ProgramDebugger> debugger_;  // null: none
   std::set<std::string> told_;                 // reports of this launch that the debugger has printed
   std::map<std::uint64_t, Block> blocks_;      // by address; freed ones too
+  std::map<std::uint64_t, Block*> shared_;     // live blocks with host memory, by its address
   std::map<const void*, std::unique_ptr<Binary>> binaries_;
   std::map<const void*, std::unique_ptr<Kernel>> kernels_;  // by host function
-  std::vector<std::unique_ptr<Kernel>> named_;              // of libraries, without a host function
   std::set<const void*> handles_;                           // all kernels
   std::map<const void*, DeviceVariable> variables_;         // by host variable
+  bool told_of_addresses_ = false;                          // that no address of device memory is left
   bool finished_ = false;
 };
 

@@ -73,13 +73,14 @@ Status Runtime::load(Binary& binary) {
     std::memcpy(host, made->bytes.data(), made->size);
     CallSite site = call;
     site.detail = "for variable " + variable;
-    blocks_.emplace(address, Block{.kind = MemoryKind::variable,
-                                   .address = address,
-                                   .size = static_cast<std::size_t>(made->size),
-                                   .host = static_cast<std::byte*>(host),
-                                   .flags = 0,
-                                   .made = site,
-                                   .freed = {}});
+    Block block{.kind = MemoryKind::variable,
+                .address = address,
+                .size = static_cast<std::size_t>(made->size),
+                .host = nullptr,
+                .flags = 0,
+                .made = site,
+                .freed = {}};
+    share(blocks_.emplace(address, std::move(block)).first->second, static_cast<std::byte*>(host));
     *pointer = host;
   }
   return kSuccess;
@@ -89,19 +90,6 @@ Kernel* Runtime::find_kernel(const void* function) {
   if (const auto found = kernels_.find(function); found != kernels_.end()) return found->second.get();
   if (handles_.contains(function)) return const_cast<Kernel*>(static_cast<const Kernel*>(function));
   return nullptr;
-}
-
-Kernel* Runtime::kernel_named(Binary& binary, const std::string& name) {
-  for (const auto& kernel : named_) {
-    if (kernel->binary == &binary && kernel->name == name) return kernel.get();
-  }
-  if (load(binary) != kSuccess || binary.module->program->module->find_function(name) < 0) return nullptr;
-  auto kernel = std::make_unique<Kernel>();
-  kernel->binary = &binary;
-  kernel->name = name;
-  handles_.insert(kernel.get());
-  named_.push_back(std::move(kernel));
-  return named_.back().get();
 }
 
 Status Runtime::find_variable(const void* symbol, std::uint64_t& address, std::size_t& size) {

@@ -93,7 +93,6 @@ Status Runtime::launch(const KernelLaunch& launch) {
   }
   config.options.shared_opt_in = std::min(config.options.shared_opt_in, ptx::most_shared(engine_->options().target));
   config.options.non_portable_cluster = launch.kernel->non_portable_cluster;
-  to_device();
   ptx::LaunchResult result;
   try {
     result = engine_->launch(*launch.kernel->binary->module, std::move(config));
@@ -101,7 +100,6 @@ Status Runtime::launch(const KernelLaunch& launch) {
     report_call("INVALID_LAUNCH", fmt::format("kernel {}", launch.kernel->name), 0, error.what());
     return kInvalidConfiguration;
   }
-  to_host();
   if (!result.printed.empty()) {
     std::fwrite(result.printed.data(), 1, result.printed.size(), stdout);
     std::fflush(stdout);

@@ -47,8 +47,16 @@ std::string_view name(MemoryKind kind) {
   return "memory";
 }
 
-void Runtime::unmap(Block& block) {
-  if (block.host != nullptr && block.kind != MemoryKind::registered) munmap(block.host, in_pages(block.size));
+void Runtime::share(Block& block, std::byte* host) {
+  block.host = host;
+  shared_.emplace(reinterpret_cast<std::uint64_t>(host), &block);
+  engine_->memory().lend(block.address, host);
+}
+
+void Runtime::unshare(Block& block) {
+  if (block.host == nullptr) return;
+  shared_.erase(reinterpret_cast<std::uint64_t>(block.host));
+  if (block.kind != MemoryKind::registered) munmap(block.host, in_pages(block.size));
   block.host = nullptr;
 }
 
@@ -58,39 +66,42 @@ Status Runtime::allocate(MemoryKind kind, std::size_t bytes, unsigned flags, std
   call.detail = fmt::format("of {} bytes", bytes);
   const bool initialized = kind != MemoryKind::device;
   const std::string label = fmt::format("{} {}", call.function, call.ordinal);
-  address = memory.allocate(static_cast<std::int64_t>(bytes), label, initialized);
+  try {
+    address = memory.allocate(static_cast<std::int64_t>(bytes), label, initialized);
+  } catch (const OverflowError& error) {  // there is room, but no address is left
+    if (!std::exchange(told_of_addresses_, true)) report_call("LIMIT", fmt::format("{} bytes", bytes), 0, error.what());
+    return kOutOfMemory;
+  }
   Block block{
       .kind = kind, .address = address, .size = bytes, .host = nullptr, .flags = flags, .made = call, .freed = {}};
+  std::byte* host = nullptr;
   if (kind == MemoryKind::managed || kind == MemoryKind::pinned) {
-    block.host = map_at(address, bytes);
-    if (block.host == nullptr) {
+    host = map_at(address, bytes);
+    if (host == nullptr) {
       memory.free(address);
       return kOutOfMemory;
     }
   }
-  blocks_.emplace(address, std::move(block));
+  Block& kept = blocks_.emplace(address, std::move(block)).first->second;
+  if (host != nullptr) share(kept, host);
   return kSuccess;
 }
 
 Status Runtime::register_host(void* host, std::size_t bytes, unsigned flags) {
   if (host == nullptr || bytes == 0) return kInvalidValue;
   if (const Status status = check_unsafe(); status != kSuccess) return status;
-  for (const auto& [at, block] : blocks_) {
-    if (block.kind == MemoryKind::registered && block.host == host) return kHostMemoryRegistered;
-  }
+  if (find_shared_block(reinterpret_cast<std::uint64_t>(host), bytes) != nullptr) return kHostMemoryRegistered;
   std::uint64_t address = 0;
   if (const Status status = allocate(MemoryKind::registered, bytes, flags, address); status != kSuccess) return status;
-  blocks_.at(address).host = static_cast<std::byte*>(host);
+  share(blocks_.at(address), static_cast<std::byte*>(host));
   return kSuccess;
 }
 
 Status Runtime::unregister_host(void* host) {
   if (const Status status = check_unsafe(); status != kSuccess) return status;
-  for (auto& [at, block] : blocks_) {
-    if (block.kind != MemoryKind::registered || block.host != host) continue;
-    return release(at, {MemoryKind::registered});
-  }
-  return kHostMemoryNotRegistered;
+  const Block* const block = find_shared_block(reinterpret_cast<std::uint64_t>(host));
+  if (block == nullptr || block->kind != MemoryKind::registered || block->host != host) return kHostMemoryNotRegistered;
+  return release(block->address, {MemoryKind::registered});
 }
 
 Status Runtime::release(std::uint64_t address, const std::vector<MemoryKind>& kinds) {
@@ -105,7 +116,7 @@ Status Runtime::release(std::uint64_t address, const std::vector<MemoryKind>& ki
     return kInvalidValue;
   }
   Block& block = found->second;
-  if (block.freed.ordinal != 0) {
+  if (!block.is_live()) {
     report_call("DOUBLE_FREE", fmt::format("0x{:x} ({} bytes)", address, block.size), address,
                 "free each allocation once");
     return kInvalidValue;
@@ -115,7 +126,7 @@ Status Runtime::release(std::uint64_t address, const std::vector<MemoryKind>& ki
                 "use the function that matches the allocation: cudaFree, cudaFreeHost or cudaHostUnregister");
     return kInvalidValue;
   }
-  unmap(block);
+  unshare(block);
   engine_->memory().free(address);
   block.freed = call;
   return kSuccess;
@@ -132,7 +143,7 @@ Status Runtime::reserve(std::size_t bytes, std::uint64_t& address) {
 
 Status Runtime::allocate_reserved(std::uint64_t address) {
   Block& block = blocks_.at(address);
-  if (block.freed.ordinal == 0) return kInvalidValue;  // the launch before did not free it
+  if (block.is_live()) return kInvalidValue;  // the launch before did not free it
   engine_->memory().allocate_again(address);
   engine_->written().host_allocated(address);
   block.made = call;
@@ -151,6 +162,13 @@ const Block* Runtime::find_block(std::uint64_t address) const {
   if (after == blocks_.begin()) return nullptr;
   const Block& block = std::prev(after)->second;
   return address - block.address < block.size ? &block : nullptr;
+}
+
+const Block* Runtime::find_shared_block(std::uint64_t host, std::size_t bytes) const {
+  const auto after = shared_.lower_bound(host + bytes);
+  if (after == shared_.begin()) return nullptr;
+  const auto& [begin, block] = *std::prev(after);
+  return begin + block->size > host ? block : nullptr;
 }
 
 bool Runtime::is_device_address(std::uint64_t address) {
@@ -178,7 +196,7 @@ Runtime::Side Runtime::side_of(std::uint64_t address, std::size_t bytes, bool wr
     return {};
   }
   const Block* const block = find_block(address);
-  if (block != nullptr && block->freed.ordinal != 0) {
+  if (block != nullptr && !block->is_live()) {
     report_call("USE_AFTER_FREE", range, address, "copy before the memory is freed");
     return {};
   }
@@ -191,9 +209,7 @@ Runtime::Side Runtime::side_of(std::uint64_t address, std::size_t bytes, bool wr
                     : fmt::format("{} has {} bytes from 0x{:x} on", nearest->name, nearest->size, nearest->address));
     return {};
   }
-  // The host's bytes of mirrored memory are the current ones between launches.
-  if (block != nullptr && block->host != nullptr) return {block->host + (address - block->address), false};
-  return {at, true};
+  return {at, block == nullptr || block->host == nullptr};
 }
 
 Status Runtime::copy(const Copy& copy) {
@@ -260,20 +276,6 @@ Status Runtime::set(std::uint64_t address, std::size_t pitch, std::size_t slice,
     }
   }
   return kSuccess;
-}
-
-void Runtime::to_device() {
-  for (auto& [address, block] : blocks_) {
-    if (block.host == nullptr || block.freed.ordinal != 0) continue;
-    std::memcpy(engine_->memory().writable_at(address, static_cast<std::int64_t>(block.size)), block.host, block.size);
-  }
-}
-
-void Runtime::to_host() {
-  for (auto& [address, block] : blocks_) {
-    if (block.host == nullptr || block.freed.ordinal != 0) continue;
-    std::memcpy(block.host, engine_->memory().at(address, static_cast<std::int64_t>(block.size)), block.size);
-  }
 }
 
 }  // namespace kvscope::driver

@@ -60,7 +60,7 @@ std::vector<std::string> Runtime::block_lines(std::uint64_t address) const {
   out.push_back("allocated by " + block->made.text());
   if (block->of_graph && block->freed.ordinal == block->made.ordinal)
     out.push_back("exists only while its graph runs");
-  else if (block->freed.ordinal != 0)
+  else if (!block->is_live())
     out.push_back("freed by " + block->freed.text());
   return out;
 }
@@ -123,7 +123,7 @@ std::int64_t Runtime::finish() {
   const bool quits = debugger_ != nullptr && debugger_->quits();
   if (options_.leaks && sticky == kSuccess && !quits) {
     for (const auto& [address, block] : blocks_) {
-      if (block.freed.ordinal != 0 || block.kind == MemoryKind::registered || block.kind == MemoryKind::variable ||
+      if (!block.is_live() || block.kind == MemoryKind::registered || block.kind == MemoryKind::variable ||
           ++leaks > kMostLeaks)
         continue;
       ProgramReport report;
@@ -170,7 +170,7 @@ void Runtime::quit() {
 bool Runtime::host_fault(std::uint64_t address) {
   if (!is_device_address(address)) return false;
   const Block* const block = find_block(address);
-  const bool freed = block != nullptr && block->freed.ordinal != 0;
+  const bool freed = block != nullptr && !block->is_live();
   ProgramReport report;
   report.kind = freed ? "USE_AFTER_FREE" : "DEVICE_POINTER";
   report.text = fmt::format("{}  host code  0x{:x}\n  after {}", report.kind, address, call.text());
@@ -186,8 +186,8 @@ bool Runtime::host_fault(std::uint64_t address) {
 void Runtime::reset() {
   for (auto& [address, block] : blocks_) {
     // Variables belong to their modules.
-    if (block.freed.ordinal != 0 || block.kind == MemoryKind::variable) continue;
-    unmap(block);
+    if (!block.is_live() || block.kind == MemoryKind::variable) continue;
+    unshare(block);
     engine_->memory().free(address);
     block.freed = call;
   }

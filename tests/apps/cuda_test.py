@@ -222,12 +222,15 @@ class WithoutNvcc(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--sum: 'ampere' is not a valid value: choose one of seq, exact, hopper", done.stderr)
 
-    def test_a_sum_in_the_environment_that_is_none_is_rejected_with_the_names(self):
+    def test_a_value_in_the_environment_that_is_none_is_rejected_as_on_the_command_line(self):
         libraries = os.path.join(os.path.dirname(program.KVSCOPE), "..", "..", "lib", "kvscope", "cuda")
-        done = subprocess.run([CUDA_PROGRAM, "sum"], env=dict(ENVIRONMENT, KVSCOPE_CUDA_SUM="ampere", LD_LIBRARY_PATH=libraries),
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("KVSCOPE_CUDA_SUM: 'ampere' is not one of seq, exact, hopper", done.stderr)
+        for name, value, fault in (("SUM", "ampere", "'ampere' is not one of seq, exact, hopper"),
+                                   ("POLICY", "soon", "'soon' is not one of late, early, seed:N"),
+                                   ("POLICY", "seed:0", f"'seed:0' is not seed:N with N from 1 to {2 ** 64 - 1}")):
+            done = subprocess.run([CUDA_PROGRAM, "sum"], capture_output=True, text=True, timeout=60, check=False,
+                                  env=dict(ENVIRONMENT, LD_LIBRARY_PATH=libraries, **{f"KVSCOPE_CUDA_{name}": value}))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"KVSCOPE_CUDA_{name}: {fault}", done.stderr)
 
     def test_a_sample_of_the_ctas_is_stated_at_the_end(self):
         done = run("cuda", "--ctas", "0,last", CUDA_PROGRAM, "grid")

@@ -88,6 +88,18 @@ TEST(ReportText, ADeadlockSaysWhatTheBarrierLacksOnceForAllWarps) {
   EXPECT_THAT(text, Not(HasSubstr("line 339")));
 }
 
+TEST(ReportText, ADeadlockSaysHowManyBytesTheBarrierLacks) {
+  ptx::Report report;
+  report.kind = ptx::ReportKind::deadlock;
+  report.message =
+      "warp 0 lanes ffffffff mbarrier.try_wait.parity.shared::cta.b64 p, [%r160], %r23 at tile.cu:27: mbarrier full + "
+      "0: "
+      "parity 0, phase 0, pending 0 of 1, tx 16, 1 copies of 32 bytes in total";
+  report.parties = {{.action = "waits", .actor = "warp 0", .opcode = "", .source = "tile.cu:4"}};
+  EXPECT_EQ(fault_of(run_with(report)),
+            "DEADLOCK line 4: threads wait for ever: full waits for 16 more bytes than the copies bring");
+}
+
 // A warning of one warp comes first; the error concerns all threads.
 TEST(ReportText, AnErrorIsShownBeforeAWarning) {
   ptx::Report warning = race();

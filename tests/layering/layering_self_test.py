@@ -83,10 +83,17 @@ BROKEN = [
     ("readme lists files", "core/layout/README.md", "# layout\n\n- `gone.h` what it was\n", 3),
     ("readme lists files", "core/layout/README.md", "# layout\n\n- `listed.h` of another folder\n", 3),
     ("readme lists files", "gpu/launch/README.md", "# launch\n\n- `b.h/.cpp` the second does not exist\n", 3),
+    ("diagrams name folders", "docs/ARCHITECTURE.md", "### gpu\n\n```\ntext -> machine\n  +-- warp  lanes\n```\n", 3),
+    ("diagrams name folders", "docs/ARCHITECTURE.md",
+     "### gpu\n\n```\ntext -> machine\n  +-- warp  lanes\n  +-- tensor  cells\n  +-- rows  gone\n```\n", 3),
+    ("diagrams name folders", "docs/ARCHITECTURE.md",
+     "### gpu\n\n```\n-> machine\n  +-- warp  lanes\n  +-- tensor  cells\n```\n", 3),
 ]
 
 # Additional files of the tree for a rule about two files.
-BESIDE = {"own header first": {"core/base/a.h": HEADER, "core/base/detail/c.h": HEADER},
+BESIDE = {"diagrams name folders": {"gpu/virtual/text/a.cpp": "", "gpu/virtual/machine/warp/a.cpp": "",
+                                    "gpu/virtual/machine/tensor/detail/a.cpp": ""},
+          "own header first": {"core/base/a.h": HEADER, "core/base/detail/c.h": HEADER},
           "one name one type": {"viz/view/a.h": HEADER + "namespace kvscope::viz {\nstruct Prepared {\n"},
           "readme lists files": {"core/base/README.md": "# base\n\n- `listed.h` what\n", "core/base/listed.h": HEADER,
                                  "gpu/README.md": "# gpu\n\n- `launch/b.h` what\n",
@@ -133,6 +140,9 @@ SOUND = {
     "tests/fuzz/corpus/x/1": "TO" + "DO /" + "work",
     "build/dev/junk.h": "TO" + "DO",
     "docs/picture.png": "\0TO" + "DO",
+    # Arrows of other sections name no folders, and internal headers are in no diagram.
+    "docs/ARCHITECTURE.md": "```\nrequest -> pages\n```\n\n### core\n\n```\nbase -+-> pipeline\n      +-> smem -> trace -> "
+                            "staging\n```\n\n### apps\n\n```\nx -> y\n```\n",
 }
 
 

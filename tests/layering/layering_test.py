@@ -24,6 +24,8 @@ GPU_ORDER = ["virtual", "driver", "kernels", "launch", "offload", "verify", "ben
 # Programs reach the virtual GPU through libcudart; no other folder of gpu/ may depend on it.
 GPU_ALONE = "driver"
 VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
+# A section of docs/ARCHITECTURE.md -> the folder whose folders its diagram names, and the one that it divides further.
+DIAGRAMS = {"core": ("core",), "gpu": ("gpu/virtual", "gpu/virtual/machine")}
 
 # Headers that device code may share with the model: types only. A formula used by both sides could not find its error.
 DEVICE_SEES = ["core/base/index.h", "core/base/dtype.h"]
@@ -229,6 +231,40 @@ def tree_faults(root):
                         "give it one in CORE_ORDER of tests/layering/layering_test.py and in docs/ARCHITECTURE.md")
 
 
+def folders_in(root, path):
+    path = os.path.join(root, path)
+    if not os.path.isdir(path):
+        return set()
+    return {name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name))} - {"detail"} - NOT_OURS
+
+
+def diagram_faults(root):
+    """The diagrams of ARCHITECTURE.md name every folder of a data flow, and no other: `a -> b` the folders of the section,
+    `+-- c` those of the folder that the lines below the flow divide."""
+    path = "docs/ARCHITECTURE.md"
+    if not os.path.exists(os.path.join(root, path)):
+        return
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    section, begin = "", 0  # begin: the line of the opening fence; 0: outside of a diagram
+    for number, text in enumerate(lines, 1):
+        if text.startswith("### "):
+            section = text[len("### "):]
+        if not text.startswith("```") or section not in DIAGRAMS:
+            continue
+        if begin == 0:
+            begin = number
+            continue
+        flow = {name for line in lines[begin:number - 1] if "->" in line for name in re.findall(r"[a-z]+", line)}
+        parts = set(re.findall(r"\+-- (\w+)", "\n".join(lines[begin:number - 1])))
+        for folder, named in zip(DIAGRAMS[section], (flow, parts)):
+            for name in sorted(named ^ folders_in(root, folder)):
+                wrong = "is not in the diagram" if name not in named else "is in the diagram, and does not exist"
+                yield Fault(path, begin, "diagrams name folders", f"{folder}/{name} {wrong}",
+                            "draw each folder at its place in the data flow")
+        begin = 0
+
+
 def type_faults(root):
     """Two types with the same name in one namespace: the linker keeps the code of only one of them for both."""
     seen = {}
@@ -315,7 +351,7 @@ def our_files(root):
 
 
 def all_faults(root):
-    faults = [*tree_faults(root), *type_faults(root), *readme_faults(root)]
+    faults = [*tree_faults(root), *diagram_faults(root), *type_faults(root), *readme_faults(root)]
     for path in our_files(root):
         faults.extend(file_faults(root, path))
     return faults

@@ -4,6 +4,7 @@
 // launch again, which gives the same bytes and steps.
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "apps/python/bindings/bindings.h"
 #include "core/base/errors.h"
@@ -182,11 +183,13 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
   return out;
 }
 
-// The notes of a launch that is still to run. `arrays`: (number of the parameter, type of the elements).
+// The notes of a launch that is still to run. `arrays`: (number of the parameter, type of the elements, the parameter's
+// name or "").
 std::vector<std::string> notes(const Module& module, const std::string& kernel, bool block_given,
-                               const std::vector<std::pair<std::size_t, std::string>>& arrays) {
+                               const std::vector<std::tuple<std::size_t, std::string, std::string>>& arrays) {
   std::vector<ptx::ArrayArgument> given;
-  for (const auto& [parameter, dtype] : arrays) given.push_back({parameter, dtype_from_name(dtype).value()});
+  for (const auto& [parameter, dtype, name] : arrays)
+    given.push_back({parameter, dtype_from_name(dtype).value(), name});
   const auto function = static_cast<std::size_t>(module.text.find_function(kernel));
   std::vector<std::string> out = ptx::element_notes(module.text, module.text.functions.at(function), given);
   if (block_given) return out;  // before the search through the module

@@ -480,7 +480,7 @@ class Kernel:
                    "counters": counters, "cooperative": cooperative, "ctas": ctas, "jobs": jobs,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
                    "cluster": clusters}
-        elements = [(i, arrays.dtypes[p.label]) for i, p in enumerate(self.parameters) if p.label in arrays.dtypes]
+        elements = [(i, arrays.dtypes[p.label], p.name) for i, p in enumerate(self.parameters) if p.label in arrays.dtypes]
         for note in _core.launch_notes(self._module._core, self.name, block is not None, elements):
             warnings.warn(note, LaunchWarning, stacklevel=3)
         core = _core.launch(self._module._core, self.name, options, arrays.arrays, arguments)

@@ -1,6 +1,7 @@
 #include "gpu/virtual/check/happens_before.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
@@ -29,7 +30,11 @@ HappensBefore::HappensBefore(Space memory, const Launch& launch)
     : memory_(memory), grid_(launch.config.grid), cluster_(cluster_extents(launch)) {
   const auto& block = launch.config.block;
   warps_ = static_cast<std::size_t>((block[0] * block[1] * block[2] + kLanes - 1) / kLanes);
-  if (memory != Space::shared) return;
+  if (memory != Space::shared) {
+    if (launch.grid_workspace != 0)
+      grid_barrier_ = {.address = launch.grid_workspace + kGridBarrierOffset, .ctas = launch.cta_count()};
+    return;
+  }
   // Threads that have not started have acquired nothing: known_to_all() must count them.
   for (std::uint32_t rank = 0; rank < cluster_size(launch); ++rank) add(rank);
 }
@@ -142,17 +147,24 @@ void HappensBefore::meet(WarpViews& warp, LaneMask lanes) {
   if (seen_sc != nullptr) warp.see_sc(lanes, seen_sc);
 }
 
-void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {
-  WarpViews& w = warp(exec);
-  View& gathered = cluster_barriers_.try_emplace(cluster_of(w.cta()), nothing()).first->second;
-  publish_by(w, lanes, order, Audience::cluster, gathered);
+HappensBefore::ClusterBarrier& HappensBefore::cluster_barrier(std::uint32_t cta) {
+  return cluster_barriers_.try_emplace(cluster_of(cta), ClusterBarrier{.collecting = nothing()}).first->second;
 }
 
-// Every thread has arrived when the first one passes, so what has been gathered is complete.
+void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {
+  WarpViews& w = warp(exec);
+  publish_by(w, lanes, order, Audience::cluster, cluster_barrier(w.cta()).collecting);
+}
+
+// All threads acquire a phase before the next one completes, so the next one begins without it.
+void HappensBefore::cluster_done(const Cta& cta) {
+  ClusterBarrier& barrier = cluster_barrier(number_of_cta(cta));
+  barrier.done = std::make_shared<const View>(std::exchange(barrier.collecting, nothing()));
+}
+
 void HappensBefore::cluster_wait(const Exec& exec, LaneMask lanes, Order order) {
   WarpViews& w = warp(exec);
-  View& gathered = cluster_barriers_.try_emplace(cluster_of(w.cta()), nothing()).first->second;
-  learn(exec, w, lanes, order, Audience::cluster, std::make_shared<View>(gathered), {.how = "cluster barrier"});
+  learn(exec, w, lanes, order, Audience::cluster, cluster_barrier(w.cta()).done, {.how = "cluster barrier"});
 }
 
 // --- arrival barriers ------------------------------------------------------------------------------------------------
@@ -286,6 +298,19 @@ void HappensBefore::publish_flag(WarpViews& warp, int lane, std::uint64_t key, c
   if (sc) flag.sc = joined(flag.sc, warp.known(lane));
 }
 
+const HappensBefore::Flag* HappensBefore::published_at(std::uint64_t key) const {
+  if (key == grid_barrier_.address) return &grid_barrier_.done;
+  const auto flag = flags_.find(key);
+  return flag == flags_.end() ? nullptr : &flag->second;
+}
+
+// The last arrival completes the phase.
+void HappensBefore::arrive_at_grid_barrier() {
+  if (++grid_barrier_.arrived < grid_barrier_.ctas) return;
+  grid_barrier_.arrived = 0;
+  grid_barrier_.done = std::exchange(flags_[grid_barrier_.address], {});
+}
+
 void HappensBefore::flags(const Exec& exec, const WarpAccess& access) {
   WarpViews& w = warp(exec);
   const std::uint64_t base =
@@ -293,10 +318,10 @@ void HappensBefore::flags(const Exec& exec, const WarpAccess& access) {
   each_lane(access.lanes, [&](int lane) {
     const std::uint64_t key = base | access.addresses[static_cast<std::size_t>(lane)];
     if (access.kind != AccessKind::store && access.order != Order::weak) {
-      const auto flag = flags_.find(key);
-      if (flag != flags_.end()) look_at_flag(exec, w, lane, flag->second, access);
+      if (const Flag* flag = published_at(key)) look_at_flag(exec, w, lane, *flag, access);
     }
     if (access.kind != AccessKind::load) publish_flag(w, lane, key, access);
+    if (access.kind == AccessKind::atomic && key == grid_barrier_.address) arrive_at_grid_barrier();
   });
 }
 
@@ -369,6 +394,10 @@ void OrderMonitor::barrier_done(Launch&, const Cta& cta, int barrier, LaneMasks,
 
 void OrderMonitor::cluster_arrive(const Exec& exec, LaneMask lanes, Order how) {
   if (HappensBefore* order = order_of(exec.cta)) order->cluster_arrive(exec, lanes, how);
+}
+
+void OrderMonitor::cluster_done(Launch&, const Cta& cta) {
+  if (HappensBefore* order = order_of(cta)) order->cluster_done(cta);
 }
 
 void OrderMonitor::cluster_wait(const Exec& exec, LaneMask lanes, Order how) {

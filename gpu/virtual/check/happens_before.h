@@ -6,6 +6,8 @@
 //   mbarrier.arrive ... wait              arrivals of the phase, its copies   lanes that find the phase complete
 //   release, or fence and relaxed access  the lane, through that location     lanes that read it with acquire, or read it
 //                                                                             relaxed and then execute a fence
+//   the barrier of a cooperative grid     each CTA, by a release as above     lanes that poll it, as above: what all CTAs
+//                                                                             have published in the last complete phase
 //   two fence.sc of the grid, linked by   what the earlier fence covers,      the thread of the later fence, as PTX orders
 //     relaxed accesses (global memory)    published by any thread after it    any two fence.sc
 //   waits for cp.async, bulk              engines of the thread               the thread
@@ -84,6 +86,7 @@ class HappensBefore {
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes);
   void barrier_done(const Cta& cta, int barrier, LaneMasks waiting);
   void cluster_arrive(const Exec& exec, LaneMask lanes, Order order);
+  void cluster_done(const Cta& cta);
   void cluster_wait(const Exec& exec, LaneMask lanes, Order order);
   void meet(WarpViews& warp, LaneMask lanes);  // a barrier of these lanes alone
   // `exec`: null when an engine arrives on behalf of cp.async.mbarrier.arrive.
@@ -127,6 +130,11 @@ class HappensBefore {
     std::vector<WarpViews> warps;
     std::map<int, Gathered> barriers;  // named barriers while threads arrive
   };
+  // The barrier of a cluster. A thread may arrive again while others have not left the phase before.
+  struct ClusterBarrier {
+    View collecting;       // from this phase
+    Known done = nullptr;  // of the last complete phase; null: none is complete
+  };
   // An arrival barrier.
   struct Object {
     View collecting = View();    // from all phases
@@ -145,6 +153,13 @@ class HappensBefore {
     Known grid;
     std::map<std::uint32_t, Known> clusters, ctas;
     Known sc;  // its View::fenced, for readers that execute a fence.sc of the grid
+  };
+  // The barrier of a cooperative grid: a counter to which each CTA adds once a phase, and which it polls. A CTA that polls
+  // late reads a value to which others have added in the next phase already.
+  struct GridBarrier {
+    std::uint64_t address = 0;  // 0: the launch has none
+    std::int64_t ctas = 0, arrived = 0;
+    Flag done = {};  // of the last complete phase; flags_ has that of the current one
   };
   // Operations of one engine. They move their bytes in any order, and count as done up to the last one before the
   // oldest that still has bytes to move.
@@ -169,6 +184,7 @@ class HappensBefore {
     return *last_;
   }
   [[nodiscard]] std::uint32_t cluster_of(std::uint32_t cta) const;
+  [[nodiscard]] ClusterBarrier& cluster_barrier(std::uint32_t cta);
   [[nodiscard]] Object& object(std::uint32_t cluster, std::uint64_t address);
   [[nodiscard]] View nothing() const { return View(static_cast<int>(warps_)); }
 
@@ -178,6 +194,9 @@ class HappensBefore {
   void arrive(const Exec& exec, LaneMask lanes, std::uint64_t address, Order order);
   void look_at_flag(const Exec& exec, WarpViews& warp, int lane, const Flag& flag, const WarpAccess& access);
   void publish_flag(WarpViews& warp, int lane, std::uint64_t key, const WarpAccess& access);
+  // What an access that reads this location may acquire; null: nothing.
+  [[nodiscard]] const Flag* published_at(std::uint64_t key) const;
+  void arrive_at_grid_barrier();
 
   Space memory_;
   std::size_t warps_;                           // of a CTA
@@ -185,10 +204,11 @@ class HappensBefore {
   std::unordered_map<std::uint32_t, CtaThreads> ctas_;
   std::uint32_t last_number_ = 0;  // of *last_
   CtaThreads* last_ = nullptr;
-  std::map<std::uint32_t, View> cluster_barriers_;
+  std::map<std::uint32_t, ClusterBarrier> cluster_barriers_;  // by cluster
   std::map<ObjectKey, Object> objects_;
   std::map<ActorKey, OpenOperations> open_;
   std::unordered_map<std::uint64_t, Flag> flags_;
+  GridBarrier grid_barrier_;
   std::unordered_map<std::uint32_t, std::int32_t> narrow_fences_;  // by CTA, in global memory
   bool has_fences_ = false;
 };
@@ -202,6 +222,7 @@ class OrderMonitor : public Monitor {
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
   void barrier_done(Launch& launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks waiting) override;
   void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
+  void cluster_done(Launch& launch, const Cta& cta) override;
   void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
   void warp_barrier(const Exec& exec, LaneMask lanes) override;
   void collective(const Exec& exec, const Op& op, LaneMask lanes) override;

@@ -42,8 +42,7 @@ void InitChecker::box_moves(Launch& launch, const Cta& cta, const PendingOp& cop
       stored_[place_of(launch, cta, copy.op.thread, Space::shared, shared_address(rank, byte))] = *origin;
     }
   };
-  const std::uint32_t ranks = copy.cta_mask != 0 ? copy.cta_mask : 1U << rank_of(copy.shared);
-  for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
+  for (std::uint32_t rest = copy.ranks(); rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<std::uint64_t>(std::countr_zero(rest));
     each_loaded_run(copy,
                     [&](std::uint64_t global, std::uint64_t offset, int bytes) { mark(rank, global, offset, bytes); });

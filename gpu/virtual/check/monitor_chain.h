@@ -94,6 +94,7 @@ class MonitorChain final : public Monitor {
   KVSCOPE_FORWARD(barrier_done, (Launch & launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks waiting),
                   (launch, cta, barrier, arrived, waiting))
   KVSCOPE_FORWARD(cluster_arrive, (const Exec& exec, LaneMask lanes, Order order), (exec, lanes, order))
+  KVSCOPE_FORWARD(cluster_done, (Launch & launch, const Cta& cta), (launch, cta))
   KVSCOPE_FORWARD(cluster_wait, (const Exec& exec, LaneMask lanes, Order order), (exec, lanes, order))
   KVSCOPE_FORWARD(warp_barrier, (const Exec& exec, LaneMask lanes), (exec, lanes))
   KVSCOPE_FORWARD(collective, (const Exec& exec, const Op& op, LaneMask lanes), (exec, op, lanes))

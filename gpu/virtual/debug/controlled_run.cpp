@@ -288,7 +288,7 @@ void ControlledRun::go_to(std::uint64_t step) {
                                          [](std::uint64_t s, const Snapshot& kept) { return s < kept.launch.step; });
     const Snapshot& from = *std::prev(behind);
     launch_ = from.launch;
-    memory_ = from.memory;
+    memory_.restore(from.memory);
     writers_ = from.writers;
   }
   if (step > launch_.step) advance(step - launch_.step);

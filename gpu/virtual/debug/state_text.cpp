@@ -266,8 +266,7 @@ std::string barriers_text(const Launch& launch, std::int32_t cta) {
   }
   for (const auto& [address, object] : c->mbarriers) {
     const ReportAddress at = name_address(launch, Space::shared, address, 8);
-    out += fmt::format("mbarrier 0x{:05x} ({} + {})  phase {}, {} of {} arrivals missing, {} bytes to come\n", address,
-                       at.symbol, at.offset, object.phase, object.pending, object.current, object.tx);
+    out += fmt::format("mbarrier 0x{:05x} ({} + {})  {}\n", address, at.symbol, at.offset, object.text());
   }
   return out;
 }

@@ -143,8 +143,7 @@ void TileTrace::copy_issued(const Exec& exec, const PendingOp& copy) {
   if (!tensor && copy.op.kind != AsyncKind::bulk_load) return;
   const Cta* to = find_cta(exec.launch, options_.cta);
   if (to == nullptr || cluster_of(exec.launch, *to) != cluster_of(exec.launch, exec.cta)) return;
-  const std::uint32_t ranks = copy.cta_mask != 0 ? copy.cta_mask : 1U << rank_of(copy.shared);
-  if ((ranks >> to->cluster_rank & 1) == 0) return;
+  if ((copy.ranks() >> to->cluster_rank & 1) == 0) return;
   const std::uint64_t barrier = offset_of(copy.op.mbarrier), offset = offset_of(copy.shared);
   const auto object = to->mbarriers.find(barrier);
   Tile& tile = first_copy(of_phase({barrier, object == to->mbarriers.end() ? 0 : object->second.phase}));

@@ -179,6 +179,8 @@ class Monitor {
   virtual void barrier_arrive(const Exec&, int /*barrier*/, LaneMask /*lanes*/, bool /*waits*/) {}
   virtual void barrier_done(Launch&, const Cta&, int /*barrier*/, LaneMasks /*arrived*/, LaneMasks /*waiting*/) {}
   virtual void cluster_arrive(const Exec&, LaneMask, Order) {}
+  // A phase of the barrier of this CTA's cluster is complete: its threads have arrived, and none has arrived again.
+  virtual void cluster_done(Launch&, const Cta&) {}
   virtual void cluster_wait(const Exec&, LaneMask, Order) {}
   virtual void warp_barrier(const Exec&, LaneMask /*all lanes of the mask*/) {}  // bar.warp.sync
   virtual void collective(const Exec&, const Op&, LaneMask) {}                   // shfl, vote, ldmatrix, mma ...

@@ -40,7 +40,8 @@
 
 namespace kvscope::ptx {
 
-inline constexpr std::uint64_t kSharedBase = 0x400;  // static variables begin here; CUDA reserves the bytes below
+inline constexpr std::uint64_t kGridBarrierOffset = 4;  // of the counter in Launch::grid_workspace
+inline constexpr std::uint64_t kSharedBase = 0x400;     // static variables begin here; CUDA reserves the bytes below
 
 enum class WaitKind : std::uint8_t {
   none,

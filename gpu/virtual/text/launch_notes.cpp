@@ -25,24 +25,41 @@ std::vector<std::string> types_in(const std::string& list) {
   return types;
 }
 
-// The elements that a pointer of this C++ type points to; nothing for other types, and for bytes and halves, which
-// have several C++ types.
+enum class Kind : std::uint8_t { real, integer, half };
+
+// The elements that a pointer of a C++ type points to.
 struct PointedElements {
-  std::int64_t bytes = 0;
-  bool real = false;
+  std::string_view type;
+  int bits = 0;
+  Kind kind = Kind::real;
+  std::string_view pass;  // the dtype to pass
 };
-std::optional<PointedElements> pointed_elements(std::string type) {
-  if (!type.ends_with('*')) return std::nullopt;
+// Without bytes, which have several C++ types.
+constexpr PointedElements kPointed[] = {
+    {"float", 32, Kind::real, "f32"},          {"double", 64, Kind::real, "f64"},
+    {"int", 32, Kind::integer, "i32"},         {"unsigned int", 32, Kind::integer, "i32"},
+    {"long", 64, Kind::integer, "i64"},        {"unsigned long", 64, Kind::integer, "i64"},
+    {"long long", 64, Kind::integer, "i64"},   {"unsigned long long", 64, Kind::integer, "i64"},
+    {"__half", 16, Kind::half, "f16"},         {"__half2", 16, Kind::half, "f16"},
+    {"__nv_bfloat16", 16, Kind::half, "bf16"}, {"__nv_bfloat162", 16, Kind::half, "bf16"}};
+
+// Null: not a pointer to one of these.
+const PointedElements* pointed_elements(std::string type) {
+  if (!type.ends_with('*')) return nullptr;
   type.pop_back();
   for (const std::string_view word : {" volatile", " const"}) {
     if (type.ends_with(word)) type.resize(type.size() - word.size());
   }
-  if (type == "float") return PointedElements{4, true};
-  if (type == "double") return PointedElements{8, true};
-  if (type == "int" || type == "unsigned int") return PointedElements{4, false};
-  if (type == "long" || type == "unsigned long" || type == "long long" || type == "unsigned long long")
-    return PointedElements{8, false};
-  return std::nullopt;
+  for (const PointedElements& pointed : kPointed) {
+    if (pointed.type == type) return &pointed;
+  }
+  return nullptr;
+}
+
+// Halves have several types of 16 bits, and an integer of 32 bits is a pair of them.
+bool fits(const PointedElements& wanted, DType given) {
+  if (wanted.kind == Kind::half) return bits(given) == 16 || (bits(given) == 32 && is_integer(given));
+  return bits(given) == wanted.bits && is_float(given) == (wanted.kind == Kind::real);
 }
 
 }  // namespace
@@ -61,12 +78,12 @@ std::vector<std::string> element_notes(const Module& module, const Function& ker
   for (const ArrayArgument& array : arrays) {
     if (array.parameter >= types.size()) continue;
     const std::string& type = types[array.parameter];
-    const std::optional<PointedElements> wanted = pointed_elements(type);
+    const PointedElements* const wanted = pointed_elements(type);
     const Variable& variable = module.variables[static_cast<std::size_t>(kernel.parameters[array.parameter])];
-    if (!wanted || !variable.extents.empty()) continue;
-    if (size_of(array.dtype) == wanted->bytes && is_float(array.dtype) == wanted->real) continue;
-    notes.push_back(fmt::format("argument {} has elements of {}, but the kernel takes {}: pass {}{}", array.parameter,
-                                name(array.dtype), type, wanted->real ? "f" : "i", wanted->bytes * 8));
+    if (wanted == nullptr || !variable.extents.empty() || fits(*wanted, array.dtype)) continue;
+    const std::string called = array.name.empty() ? "" : fmt::format(" ({})", array.name);
+    notes.push_back(fmt::format("argument {}{} has elements of {}, but the kernel takes {}: pass {}", array.parameter,
+                                called, name(array.dtype), type, wanted->pass));
   }
   return notes;
 }

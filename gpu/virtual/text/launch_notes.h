@@ -3,6 +3,7 @@
 //
 //   scale<<<1, 1>>>(...) of a kernel that reads %tid, without extents of a block       1 thread computes 1 element
 //   f(int const*) with an array of i64 {5, 6}                                          the kernel reads 5, 0, 6, 0
+//   f(__nv_bfloat16*) with an array of f32 {1, 2}                                      the kernel reads 0, 1, 0, 2
 #pragma once
 
 #include <cstddef>
@@ -23,11 +24,13 @@ namespace kvscope::ptx {
 struct ArrayArgument {
   std::size_t parameter = 0;
   DType dtype = DType::u8;  // of its elements
+  std::string name = {};    // of the parameter in the source; "": unknown
 };
 
-// One note for each array whose elements are not those of the pointer in the kernel's source: "argument 1 has elements
-// of i64, but the kernel takes int const*: pass i32". The types are known from a mangled name. Pointers to bytes and to
-// halves have no notes, because several types of C++ stand for each.
+// One note for each array whose elements are not those of the pointer in the kernel's source: "argument 1 (table) has
+// elements of i64, but the kernel takes int const*: pass i32". The types are known from a mangled name. Pointers to bytes
+// have no notes, because several types of C++ stand for them. Pointers to halves and their pairs accept all elements of 16
+// bits, and integers of 32 bits.
 [[nodiscard]] std::vector<std::string> element_notes(const Module& module, const Function& kernel,
                                                      const std::vector<ArrayArgument>& arrays);
 

@@ -1,6 +1,10 @@
 // libcudart's memory functions: products of the program's numbers that do not fit 64 bits, and memory of graphs.
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <ctime>
+#include <fstream>
+#include <vector>
 
 #include "gpu/driver/cuda_types.h"
 #include "tests/gpu/driver/cuda_runtime_fixture.h"
@@ -62,6 +66,96 @@ TEST_F(CudaMemory, CopiesAndSetsOfMoreThanAllAddressesAreOutOfBounds) {
   EXPECT_EQ(cudaMemcpy(x, input_.data(), ~std::size_t{0}, 1), 1);
   EXPECT_EQ(cudaMemset(x, 0, ~std::size_t{0} - 3), 1);
   EXPECT_THAT(kinds(), testing::ElementsAre("OUT_OF_BOUNDS", "OUT_OF_BOUNDS"));
+}
+
+// --- many allocations, and large ones ---
+
+// The runtime keeps freed allocations, to name them in reports.
+TEST_F(CudaMemory, AFreedAllocationCostsNothingAtALaunch) {
+  void *x = device_copy(), *y = device_copy();
+  const auto seconds = [&](int times) {
+    const std::clock_t began = std::clock();  // of the processor: other programs do not count
+    for (int i = 0; i < times; ++i) EXPECT_EQ(scale(y, x), 0);
+    return static_cast<double>(std::clock() - began);
+  };
+  static_cast<void>(seconds(50));
+  const double before = seconds(200);
+  for (int i = 0; i < 10'000; ++i) {
+    void* freed = nullptr;
+    ASSERT_EQ(cudaMalloc(&freed, 256), 0);
+    ASSERT_EQ(cudaFree(freed), 0);
+  }
+  EXPECT_LT(seconds(200), 3 * before);
+  EXPECT_THAT(kinds(), testing::IsEmpty());
+}
+
+// Addresses are not given out again, so they are used up after 28670 allocations. The program gets an error that it may take
+// for a leak of its own: the report states the cause, once.
+TEST_F(CudaMemory, AProgramThatUsesUpTheAddressesIsTold) {
+  void* x = nullptr;
+  int made = 0;
+  while (cudaMalloc(&x, 256) == 0) {
+    ASSERT_EQ(cudaFree(x), 0);
+    ASSERT_LT(++made, 30'000);
+  }
+  EXPECT_EQ(made, 28'670);
+  EXPECT_EQ(cudaMalloc(&x, 256), kOutOfMemory);
+  ASSERT_THAT(kinds(), testing::ElementsAre("LIMIT"));
+  EXPECT_THAT(last_text(), testing::StartsWith("LIMIT  cudaMalloc  256 bytes\n  call 57341, cudaMalloc of 256 bytes"));
+  EXPECT_THAT(last_text(), testing::HasSubstr("the addresses from 0x200000000 to 0x700000000000 are used up"));
+  EXPECT_EQ(driver::runtime().finish(), 1);
+}
+
+class PinnedMemory : public CudaRuntime {
+ protected:
+  void SetUp() override {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP()
+        << "the address sanitizer occupies the addresses of device memory, so the host cannot have memory there";
+#endif
+    CudaRuntime::SetUp();
+  }
+  // [pages] of the host's memory that this process occupies.
+  static std::int64_t resident() {
+    std::int64_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident;
+  }
+};
+
+// 512 MiB, of which the kernel uses 256 bytes: the other bytes of the host are not read, and the device has no copy.
+TEST_F(PinnedMemory, ALaunchAccessesOnlyWhatItsKernelAccesses) {
+  constexpr std::size_t kBytes = std::size_t{512} << 20;
+  void* pinned = nullptr;
+  const std::int64_t before = resident();
+  ASSERT_EQ(cudaMallocHost(&pinned, kBytes), 0);
+  auto* const numbers = static_cast<float*>(pinned);
+  std::copy(input_.begin(), input_.end(), numbers);
+  void* y = numbers + kBytes / sizeof(float) - 64;
+  EXPECT_EQ(scale(y, numbers), 0);
+  EXPECT_EQ(numbers[kBytes / sizeof(float) - 1], 128);
+  EXPECT_LT(resident() - before, std::int64_t{64} << 20 >> 12);
+  EXPECT_EQ(cudaFreeHost(pinned), 0);
+  EXPECT_THAT(kinds(), testing::IsEmpty());
+}
+
+// A pointer that the program frees is not that of a later allocation, and the rest of the registered memory stays.
+TEST_F(PinnedMemory, RegisteredMemoryIsFoundByAnyOfItsAddresses) {
+  std::array<std::vector<float>, 3> arrays;
+  for (auto& array : arrays) {
+    array.assign(64, 3.0F);
+    ASSERT_EQ(cudaHostRegister(array.data(), 256, 0), 0);
+  }
+  EXPECT_EQ(cudaHostRegister(arrays[1].data() + 32, 256, 0), 712) << "a part of it is registered";
+  ASSERT_EQ(cudaHostUnregister(arrays[1].data()), 0);
+  void *first = nullptr, *last = nullptr, *none = nullptr;
+  ASSERT_EQ(cudaHostGetDevicePointer(&first, arrays[0].data() + 1, 0), 0);
+  ASSERT_EQ(cudaHostGetDevicePointer(&last, arrays[2].data(), 0), 0);
+  EXPECT_EQ(cudaHostGetDevicePointer(&none, arrays[1].data(), 0), 1);
+  EXPECT_EQ(scale(last, first, 63), 0);
+  EXPECT_EQ(arrays[2][62], 6);
+  EXPECT_EQ(arrays[2][63], 3);
+  EXPECT_THAT(kinds(), testing::IsEmpty());
 }
 
 // --- allocations in stream order ---

@@ -52,6 +52,20 @@ TEST_F(CudaRuntime, ReadsOfDeviceMemoryThatNothingHasWrittenAreReported) {
   EXPECT_THAT(last_text(), HasSubstr("allocated by call 1, cudaMalloc of 256 bytes"));
 }
 
+// The check of one launch does not know what the host has written: only the program's own check takes part.
+TEST_F(CudaRuntime, TheCheckOfGlobalMemoryKnowsTheCopiesOfTheHost) {
+  driver::RuntimeOptions options;
+  options.engine.checks = {"all", "global_init"};
+  start(options);
+  void *x = device_copy(), *y = nullptr;
+  ASSERT_EQ(cudaMalloc(&y, 256), 0);
+  EXPECT_EQ(scale(y, x, 63), 0);
+  EXPECT_EQ(scale(x, y, 63), 0);  // what a kernel has written
+  EXPECT_THAT(kinds(), ElementsAre());
+  EXPECT_EQ(scale(x, y, 64), 0);
+  EXPECT_THAT(kinds(), ElementsAre("UNINITIALIZED"));
+}
+
 // The mark moves with the bytes: y is as incomplete as x.
 TEST_F(CudaRuntime, ACopyOfUnwrittenBytesStaysUnwritten) {
   void *x = nullptr, *y = nullptr;

@@ -35,6 +35,7 @@ void let_pass(Launch& launch, Cta& cta) {
     }
   }
   if (!any) return;
+  if (launch.monitor != nullptr) launch.monitor->cluster_done(launch, cta);
   for (Cta& other : launch.ctas) {
     if (!in_cluster(other)) continue;
     for (std::size_t w = 0; w < other.warps.size(); ++w) {

@@ -1,6 +1,12 @@
 #include "gpu/virtual/machine/barriers/mbarrier.h"
 
+#include <fmt/format.h>
+
 namespace kvscope::ptx {
+
+std::string Mbarrier::text() const {
+  return fmt::format("phase {}, pending {} of {}, tx {}", phase, pending, current, tx);
+}
 
 bool Mbarrier::add_tx(std::int64_t bytes) {
   const std::int64_t sum = tx + bytes;

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "gpu/virtual/machine/monitor.h"
 
@@ -50,6 +51,7 @@ struct Mbarrier {
   void remember_bytes(const Bytes& entry);
 
   [[nodiscard]] bool phase_done(int parity) const { return (phase & 1) != parity; }
+  [[nodiscard]] std::string text() const;  // "phase 2, pending 1 of 4, tx -64"
 
   // --- operations; they check only what their comments state ---------------------------------------------------------
 

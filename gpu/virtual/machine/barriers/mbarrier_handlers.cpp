@@ -20,11 +20,10 @@ std::uint64_t address_of(const Cta& cta, std::uint64_t offset) {
   return shared_address(static_cast<std::uint64_t>(cta.cluster_rank), offset);
 }
 
-// "full + 0 (phase 3, 1 of 4 arrivals missing, tx 1024)"
+// "full + 0 (phase 3, pending 1 of 4, tx 1024)"
 std::string state_of(const Launch& launch, const Cta& cta, std::uint64_t offset, const Mbarrier& b) {
   const ReportAddress at = name_address(launch, Space::shared, address_of(cta, offset), kObjectBytes);
-  return fmt::format("{} (phase {}, {} of {} arrivals missing, tx {})", place_name(at), b.phase, b.pending, b.current,
-                     b.tx);
+  return fmt::format("{} ({})", place_name(at), b.text());
 }
 
 // Extends the bounds of live objects; resets them when the last object is invalidated.

@@ -43,20 +43,11 @@ void make_arrival(Launch& launch, Cta& cta, std::size_t index) {
 
 // Reports stores whose source was not waited for before their CTA ended.
 void report_unread(Launch& launch, Cta& cta) {
-  for (std::size_t thread = 0; thread < cta.async.bulk.size(); ++thread) {
-    const ThreadGroups& t = cta.async.bulk[thread];
-    std::uint64_t last = 0;
-    for (const auto& group : t.groups) last = group.empty() ? last : std::max(last, group.back());
-    if (!t.open.empty()) last = std::max(last, t.open.back());
-    if (last <= t.read) continue;
-    AsyncOp op;
-    op.kind = AsyncKind::bulk_store;
-    op.number = last;
-    op.cta = cta.index;
-    op.thread = static_cast<std::int32_t>(thread);
-    op.pc = t.last_pc;
-    engine_fault(launch, cta, op, ReportKind::exit_in_flight,
-                 fmt::format("thread {} ended the kernel while a bulk store may still read shared memory", thread),
+  for (const ThreadGroups& t : cta.async.bulk) {
+    if (t.last.number <= t.read) continue;
+    engine_fault(launch, cta, t.last, ReportKind::exit_in_flight,
+                 fmt::format("thread {} ended the kernel while a {} may still read shared memory", t.last.thread,
+                             name(t.last.kind)),
                  "cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0 before the end");
   }
 }
@@ -72,9 +63,15 @@ void report_copies(Launch& launch, Cta& cta) {
                      copies.back().pc,
                      0,
                      0};
+    // A copy that an arrival covers can be waited for at its barrier.
+    const auto& arrivals = cta.async.arrivals;
+    const bool arrives = std::any_of(arrivals.begin(), arrivals.end(), [&](const CpAsyncArrival& a) {
+      return a.op.thread == op.thread && a.last >= op.number;
+    });
     engine_note(launch, cta, op, ReportKind::exit_in_flight,
                 fmt::format("thread {} ended the kernel with {} cp.async not waited for", thread, copies.size()),
-                "cp.async.wait_all");
+                arrives ? "a wait for the mbarrier of its cp.async.mbarrier.arrive, before the end"
+                        : "cp.async.wait_all, or cp.async.wait_group, before the end");
     return;  // one report for all threads
   }
 }

@@ -20,6 +20,7 @@
 #include "gpu/virtual/machine/copies/copy_map.h"
 #include "gpu/virtual/machine/copies/tensor_box.h"
 #include "gpu/virtual/machine/matrix/wgmma_operands.h"
+#include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/monitor.h"
 #include "gpu/virtual/semantics/op.h"
 
@@ -33,21 +34,24 @@ struct PendingOp {
   std::uint64_t shared = 0;       // shared address of the tile: destination of loads, source of stores
   std::uint64_t other = 0;        // device address, or the shared address at the other end
   std::int64_t bytes = 0;
-  std::uint32_t cta_mask = 0;  // multicast: ranks of the cluster; 0: the issuer's CTA
-  bool gather = false;         // a tensor copy of four rows
-  bool reduces = false;        // new = op(old, bytes), as the instruction specifies
-  std::uint16_t instr = 0;     // Program::instrs: operation and type of a reduction
+  std::optional<std::uint32_t> multicast;  // bit r: to rank r of the cluster; std::nullopt: to the rank of `shared`
+  bool gather = false;                     // a tensor copy of four rows
+  bool reduces = false;                    // new = op(old, bytes), as the instruction specifies
+  std::uint16_t instr = 0;                 // Program::instrs: operation and type of a reduction
   CopyMap map;
   Coordinates at;
   std::array<std::uint64_t, 4> values{};  // values of st.async and red.async
+
+  // The ranks whose shared memory it accesses, as bits.
+  [[nodiscard]] std::uint32_t ranks() const { return multicast ? *multicast : 1U << rank_of(shared); }
 };
 
 // A thread's bulk stores as operation numbers: the open ones, then the committed groups, oldest first.
 struct ThreadGroups {
   std::vector<std::uint64_t> open;
   std::deque<std::vector<std::uint64_t>> groups;  // oldest first
+  AsyncOp last;                                   // issued; number 0: none
   std::uint64_t read = 0;                         // the last one whose source read has been waited for
-  std::int32_t last_pc = -1;                      // of the last one issued
 };
 
 // One thread's cp.async of at most 16 bytes.
@@ -167,6 +171,6 @@ void perform_tensor(Launch& launch, Cta& cta, const PendingOp& op);
 // The 16-byte chunks of a tensor copy in row order; for a gather, of its four rows. `row` counts through all rows.
 [[nodiscard]] std::vector<CopyChunk> chunks_of(const PendingOp& op);
 // A bulk store of a thread has been issued: adds it to the open group.
-void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number);
+void add_to_group(Cta& cta, const AsyncOp& store);
 
 }  // namespace kvscope::ptx

@@ -11,6 +11,7 @@
 
 #include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
 #include "gpu/virtual/machine/copies/async.h"
+#include "gpu/virtual/machine/copies/detail/copy_targets.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/detail/reduction.h"
 #include "gpu/virtual/machine/memory/windows.h"
@@ -61,27 +62,6 @@ bool reach_global(Exec& exec, const Op& op, int lane, AccessKind kind, std::uint
   return bytes == 0 || reach_lane(exec, op, lane, request, space, address) != nullptr;
 }
 
-// Visits the ranks that an operation writes to.
-template <class Visit>
-void for_each_target(Launch& launch, Cta& cta, const PendingOp& p, const Visit& visit) {
-  if (p.cta_mask == 0) {
-    if (Cta* target = cta_of_rank(launch, cta, rank_of(p.shared))) visit(*target);
-    return;
-  }
-  for (std::uint32_t rest = p.cta_mask; rest != 0; rest &= rest - 1) {
-    if (Cta* target = cta_of_rank(launch, cta, static_cast<std::uint64_t>(std::countr_zero(rest)))) visit(*target);
-  }
-}
-
-// False: the CTA whose memory an operation needs has ended; this was reported.
-bool is_there(Launch& launch, Cta& cta, const PendingOp& p, const Cta& target) {
-  if (target.state != CtaState::done || &target == &cta) return true;
-  engine_fault(launch, cta, p.op, ReportKind::dsmem_after_exit,
-               fmt::format("{} bytes for the CTA of rank {}, which has exited", p.bytes, target.cluster_rank),
-               "end the kernel with a cluster barrier: barrier.cluster.arrive, barrier.cluster.wait");
-  return false;
-}
-
 // --- issue -----------------------------------------------------------------------------------------------------------
 
 // [d], [s], size, [m] {, mask}: into shared memory.
@@ -95,11 +75,14 @@ Flow to_shared(Exec& exec, const Op& op, LaneMask lanes) {
     p.shared = lane_address(exec.registers, op, 0, lane);
     p.other = lane_address(exec.registers, op, 1, lane);
     const std::uint64_t size = operand_value(exec, op, 2, lane) & 0xffffffffU;
-    const bool fits =
-        check_units(exec, op, lane, size, p.shared, p.other) &&
-        reach_shared(exec, op, lane, reduces ? AccessKind::atomic : AccessKind::store, own, size, p.shared) &&
-        (from_global ? reach_global(exec, op, lane, AccessKind::load, size, p.other)
-                     : reach_shared(exec, op, lane, AccessKind::load, true, size, p.other));
+    bool fits = check_units(exec, op, lane, size, p.shared, p.other) &&
+                reach_shared(exec, op, lane, reduces ? AccessKind::atomic : AccessKind::store, own, size, p.shared) &&
+                (from_global ? reach_global(exec, op, lane, AccessKind::load, size, p.other)
+                             : reach_shared(exec, op, lane, AccessKind::load, true, size, p.other));
+    if (fits && instr.has(Mod::multicast_cluster)) {
+      p.multicast = multicast_mask(exec, op, lane, op.list[4]);
+      fits = p.multicast.has_value();
+    }
     const std::uint64_t barrier = lane_address(exec.registers, op, 3, lane);
     const MbarrierAt at = fits ? find_mbarrier_at(exec, op, lane, Space::shared, barrier, !own) : MbarrierAt{};
     if (at.object == nullptr) {
@@ -111,18 +94,11 @@ Flow to_shared(Exec& exec, const Op& op, LaneMask lanes) {
     p.op.bytes = p.bytes = static_cast<std::int64_t>(size);
     p.instr = op.instr;
     p.reduces = reduces;
-    if (instr.has(Mod::multicast_cluster)) {
-      p.cta_mask = static_cast<std::uint32_t>(lane_value(exec, op.list[4], 2, lane));
-    }
     ++at.object->copies;
     at.object->copied_bytes += p.bytes;
     if (exec.launch.monitor != nullptr) {
       p.reads.push_back({from_global ? Space::global : Space::shared, p.other, p.bytes});
-      for_each_target(exec.launch, exec.cta, p, [&](const Cta& target) {
-        p.writes.push_back({Space::shared,
-                            shared_address(static_cast<std::uint64_t>(target.cluster_rank), offset_of(p.shared)),
-                            p.bytes});
-      });
+      add_target_writes(p);
     }
     issue(exec, std::move(p));
   }
@@ -153,7 +129,7 @@ Flow to_global(Exec& exec, const Op& op, LaneMask lanes) {
       p.reads.push_back({Space::shared, p.shared, p.bytes});
       p.writes.push_back({Space::global, p.other, p.bytes});
     }
-    add_to_group(exec, op, lane, p.op.number);
+    add_to_group(exec.cta, p.op);
     issue(exec, std::move(p));
   }
   return stopped(exec) ? Flow::stopped : Flow::next;
@@ -214,7 +190,7 @@ Flow small_async(Exec& exec, const Op& op, LaneMask lanes) {
     p.reduces = reduces;
     ++at.object->copies;
     at.object->copied_bytes += p.bytes;
-    if (exec.launch.monitor != nullptr) p.writes.push_back({Space::shared, p.shared, p.bytes});
+    if (exec.launch.monitor != nullptr) add_target_writes(p);
     issue(exec, std::move(p));
   }
   return stopped(exec) ? Flow::stopped : Flow::next;
@@ -301,16 +277,18 @@ const std::byte* source_of(Launch& launch, Cta& cta, const PendingOp& p) {
 
 }  // namespace
 
-void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number) {
-  ThreadGroups& t = groups_of(exec.cta, thread_of(exec, lane));
-  t.open.push_back(number);
-  ++exec.cta.async.pushed;
-  t.last_pc = pc_of(exec, op);
+void add_to_group(Cta& cta, const AsyncOp& store) {
+  ThreadGroups& t = groups_of(cta, store.thread);
+  t.open.push_back(store.number);
+  t.last = store;
+  ++cta.async.pushed;
 }
 
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& p) {
   const std::byte* const from = source_of(launch, cta, p);
-  if (p.op.kind == AsyncKind::bulk_store || p.op.kind == AsyncKind::bulk_reduce) {
+  const bool stores = p.op.kind == AsyncKind::bulk_store || p.op.kind == AsyncKind::bulk_reduce;
+  const std::vector<Cta*> targets = stores ? std::vector<Cta*>() : live_targets(launch, cta, p);
+  if (stores) {
     std::byte* const to = launch.memory->writable_at(p.other, p.bytes);
     if (from != nullptr && (to != nullptr || p.bytes == 0)) {
       move(launch, p, to, from, true);
@@ -322,18 +300,14 @@ void perform_bulk(Launch& launch, Cta& cta, const PendingOp& p) {
     engine_fault(launch, cta, p.op, ReportKind::use_after_free,
                  fmt::format("{} bytes at 0x{:x}, which has been freed since the copy was issued", p.bytes, p.other));
   } else {
-    for_each_target(launch, cta, p, [&](Cta& target) {
-      if (!is_there(launch, cta, p, target)) return;
-      std::byte* const to = shared_at(target, offset_of(p.shared), p.bytes);
+    for (Cta* const target : targets) {
+      std::byte* const to = shared_at(*target, offset_of(p.shared), p.bytes);
       if (to != nullptr) move(launch, p, to, from, false);
-    });
+    }
   }
   if (launch.monitor != nullptr) launch.monitor->async_done(launch, cta, p.op);
   if (p.op.mbarrier == 0) return;
-  for_each_target(launch, cta, p, [&](Cta& target) {
-    if (target.state != CtaState::done || &target == &cta)
-      complete_tx(launch, target, offset_of(p.op.mbarrier), p.op.bytes, p.op);
-  });
+  for (Cta* const target : targets) complete_tx(launch, *target, offset_of(p.op.mbarrier), p.op.bytes, p.op);
 }
 
 MachineHandler find_bulk_copy(const Instr& instr) {

@@ -12,6 +12,7 @@
 
 #include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
 #include "gpu/virtual/machine/copies/async.h"
+#include "gpu/virtual/machine/copies/detail/copy_targets.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/residents.h"
 #include "gpu/virtual/machine/warp/special_registers.h"
@@ -59,12 +60,12 @@ Flow try_cancel(Exec& exec, const Op& op, LaneMask lanes) {
     p.instr = op.instr;
     p.shared = address;
     if (instr.has(Mod::multicast_cluster_all))
-      p.cta_mask = static_cast<std::uint32_t>((std::uint64_t{1} << cluster_size(exec.launch)) - 1);
+      p.multicast = static_cast<std::uint32_t>((std::uint64_t{1} << cluster_size(exec.launch)) - 1);
     const Response response = cancel_next(exec.launch);
     std::memcpy(p.values.data(), response.data(), sizeof response);
     ++at.object->copies;
     at.object->copied_bytes += p.bytes;
-    if (exec.launch.monitor != nullptr) p.writes.push_back({Space::shared, p.shared, p.bytes});
+    if (exec.launch.monitor != nullptr) add_target_writes(p);
     issue(exec, std::move(p));
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;

@@ -14,6 +14,7 @@
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/copies/copy_map.h"
 #include "gpu/virtual/machine/copies/detail/box_bytes.h"
+#include "gpu/virtual/machine/copies/detail/copy_targets.h"
 #include "gpu/virtual/machine/copies/detail/tensor_boxes.h"
 #include "gpu/virtual/machine/copies/detail/tensormap_edit.h"
 #include "gpu/virtual/machine/copies/tensor_box.h"
@@ -236,25 +237,20 @@ void note_equal_rows(Exec& exec, const Op& op, int lane, const PendingOp& p) {
 
 void add_all_ranges(const Launch& launch, PendingOp& p) {
   if (launch.monitor == nullptr) return;
-  if (p.op.kind != AsyncKind::tensor_load) {
-    add_ranges(p, p.writes, p.reads, rank_of(p.shared));
-  } else if (p.cta_mask == 0) {
-    add_ranges(p, p.reads, p.writes, rank_of(p.shared));
-  } else {
-    for (std::uint32_t ranks = p.cta_mask; ranks != 0; ranks &= ranks - 1) {
-      p.reads.clear();
-      add_ranges(p, p.reads, p.writes, static_cast<std::uint64_t>(std::countr_zero(ranks)));
-    }
+  if (p.op.kind != AsyncKind::tensor_load) return add_ranges(p, p.writes, p.reads, rank_of(p.shared));
+  for (std::uint32_t rest = p.ranks(); rest != 0; rest &= rest - 1) {
+    p.reads.clear();
+    add_ranges(p, p.reads, p.writes, static_cast<std::uint64_t>(std::countr_zero(rest)));
   }
 }
 
 // Under a seed each row of the destination is a separate operation that credits only its bytes. This exposes kernels
 // that rely on a box landing as a whole.
-void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
+void issue_box(Exec& exec, PendingOp p) {
   const bool stores = p.op.kind != AsyncKind::tensor_load;
   if (exec.launch.config.options.policy != Policy::seeded) {
     add_all_ranges(exec.launch, p);
-    if (stores) add_to_group(exec, op, lane, p.op.number);
+    if (stores) add_to_group(exec.cta, p.op);
     issue(exec, std::move(p));
     return;
   }
@@ -263,7 +259,7 @@ void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i > 0) rows[i].op.number = exec.launch.next_async++;
     add_all_ranges(exec.launch, rows[i]);
-    if (stores) add_to_group(exec, op, lane, rows[i].op.number);
+    if (stores) add_to_group(exec.cta, rows[i].op);
     issue_part(exec, std::move(rows[i]));
   }
 }
@@ -286,6 +282,10 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     bool good = map && check_arguments(exec, op, lane, p, CopyDirection::load) &&
                 reach_lane(exec, op, lane, whose, space, to) != nullptr &&
                 check_global(exec, op, lane, p, AccessKind::load);
+    if (good && instr.has(Mod::multicast_cluster)) {
+      p.multicast = multicast_mask(exec, op, lane, op.at[3]);
+      good = p.multicast.has_value();
+    }
     const std::uint64_t barrier = lane_address(exec.registers, op, 2, lane);
     MbarrierAt at;
     const bool of_pair = instr.has(Mod::cta_group_2);
@@ -297,11 +297,10 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     p.op = new_operation(exec, op, lane, AsyncKind::tensor_load);
     p.op.mbarrier = barrier;
     p.op.bytes = p.bytes = bytes_of(p);
-    if (instr.has(Mod::multicast_cluster)) p.cta_mask = static_cast<std::uint32_t>(lane_value(exec, op.at[3], 2, lane));
     ++at.object->copies;
     at.object->copied_bytes += p.bytes;
     note_all_fill(exec, op, lane, p);
-    issue_box(exec, op, lane, std::move(p));
+    issue_box(exec, std::move(p));
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
 }
@@ -337,7 +336,7 @@ Flow store_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     note_equal_rows(exec, op, lane, p);
     p.op = new_operation(exec, op, lane, reduces ? AsyncKind::tensor_reduce : AsyncKind::tensor_store);
     p.bytes = bytes_of(p);
-    issue_box(exec, op, lane, std::move(p));
+    issue_box(exec, std::move(p));
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
 }
@@ -395,17 +394,9 @@ const Instr& instr_of_copy(const Launch& launch, const PendingOp& p) {
 
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   const bool loads = p.op.kind == AsyncKind::tensor_load;
-  const std::uint32_t ranks = p.cta_mask != 0 ? p.cta_mask : 1U << rank_of(p.shared);
+  const std::vector<Cta*> targets = live_targets(launch, cta, p);
   bool whole = true;
-  for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
-    const auto rank = static_cast<std::uint64_t>(std::countr_zero(rest));
-    Cta* const target = cta_of_rank(launch, cta, rank);
-    if (target == nullptr || (target->state == CtaState::done && target != &cta)) {
-      engine_fault(launch, cta, p.op, ReportKind::dsmem_after_exit,
-                   fmt::format("{} bytes for the CTA of rank {}, which has exited", p.bytes, rank),
-                   "end the kernel with a cluster barrier: barrier.cluster.arrive, barrier.cluster.wait");
-      continue;
-    }
+  for (Cta* const target : targets) {
     for (const BoxPiece& piece : pieces_of(p)) whole = move_piece(launch, p, piece, *target) && whole;
   }
   if (!whole) {
@@ -415,12 +406,12 @@ void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   if (!loads) return;
   // .cta_group::2: of each pair that receives bytes, the CTA of the barrier's parity.
   const bool of_pair = instr_of_copy(launch, p).has(Mod::cta_group_2);
-  for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
-    auto rank = static_cast<std::uint64_t>(std::countr_zero(rest));
+  for (Cta* const target : targets) {
+    auto rank = static_cast<std::uint64_t>(target->cluster_rank);
     if (of_pair) rank = (rank & ~std::uint64_t{1}) | (rank_of(p.op.mbarrier) & 1);
-    Cta* const target = cta_of_rank(launch, cta, rank);
-    if (target != nullptr && (target->state != CtaState::done || target == &cta)) {
-      complete_tx(launch, *target, offset_of(p.op.mbarrier), p.op.bytes, p.op);
+    Cta* const counts = cta_of_rank(launch, cta, rank);
+    if (counts != nullptr && (counts->state != CtaState::done || counts == &cta)) {
+      complete_tx(launch, *counts, offset_of(p.op.mbarrier), p.op.bytes, p.op);
     }
   }
 }

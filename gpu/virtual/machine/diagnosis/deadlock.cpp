@@ -10,6 +10,7 @@
 
 #include "gpu/virtual/machine/matrix/detail/warpgroup.h"
 #include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/detail/run_warp.h"
 #include "gpu/virtual/machine/warp/residents.h"
@@ -66,12 +67,10 @@ std::string named_barrier_text(const Launch& launch, const Cta& cta, const LaneG
 // "full + 8: parity 0, phase 2, pending 1 of 4, tx -64", and the arrivals. `asked`: "parity 0, " or nothing.
 std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t address, const std::string& asked) {
   const std::string name = place_name(name_address(launch, Space::shared, address, 8));
-  const auto at = cta.mbarriers.find(address & 0xffffff);
+  const auto at = cta.mbarriers.find(offset_of(address));
   if (at == cta.mbarriers.end()) return fmt::format("mbarrier {}: it no longer exists", name);
   const Mbarrier& m = at->second;
-  std::string out = fmt::format("mbarrier {}: {}phase {}, pending {} of {}, tx {:+}", name, asked, m.phase, m.pending,
-                                m.current, m.tx);
-  if (m.tx == 0) out.replace(out.size() - 2, 2, "0");
+  std::string out = fmt::format("mbarrier {}: {}{}", name, asked, m.text());
   if (m.copies > 0) out += fmt::format(", {} copies of {} bytes in total", m.copies, m.copied_bytes);
   const int shown = std::min<int>(m.arrival_count, static_cast<int>(m.arrivals.size()));
   for (int i = 0; i < shown; ++i) {
@@ -165,7 +164,7 @@ std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, co
 
 // The likely cause of an mbarrier that does not complete.
 std::string mbarrier_hint(const Cta& cta, const LaneGroup& f) {
-  const auto at = cta.mbarriers.find(f.wait.object & 0xffffff);
+  const auto at = cta.mbarriers.find(offset_of(f.wait.object));
   if (at == cta.mbarriers.end()) return "";
   const Mbarrier& m = at->second;
   if (m.tx < 0 && m.pending > 0) {
@@ -304,7 +303,7 @@ class PollWatcher final : public Monitor {
     std::uint64_t value = 0;
     const std::byte* from = nullptr;
     if (poll.space == Space::global) from = launch.memory->at(poll.address, poll.bytes);
-    if (poll.space == Space::shared) from = shared_at(cta, poll.address & 0xffffff, poll.bytes);
+    if (poll.space == Space::shared) from = shared_at(cta, offset_of(poll.address), poll.bytes);
     if (from != nullptr) std::memcpy(&value, from, static_cast<std::size_t>(poll.bytes));
     const std::string place = place_name(name_address(launch, poll.space, poll.address, poll.bytes));
     return fmt::format("loops and polls {} {}, which is 0x{:x}", name(poll.space), place, value);

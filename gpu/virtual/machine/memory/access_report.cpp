@@ -91,10 +91,6 @@ void engine_report(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind
   Report r;
   r.kind = kind;
   r.severity = severity;
-  r.kernel = launch.program->module->functions[static_cast<std::size_t>(launch.function)].name;
-  r.cta = cta.at;
-  r.cluster_rank = cta.cluster_rank;
-  r.step = launch.step;
   r.message = std::move(message);
   r.hint = std::move(hint);
   r.address = std::move(address);
@@ -107,9 +103,7 @@ void engine_report(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind
     party.source = launch.program->source_text(op.pc);
     r.parties.push_back(std::move(party));
   }
-  const bool stops = severity == Severity::error && launch.config.options.stop_at_first_error;
-  if (launch.reports.add(r) && launch.monitor != nullptr) launch.monitor->reported(launch, r);
-  if (stops || launch.reports.full()) launch.status = LaunchStatus::failed;
+  static_cast<void>(add_report(launch, cta, std::move(r)));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
@@ -41,7 +42,7 @@ DeviceMemory::DeviceMemory(const DeviceMemory& whole, MemoryPart& part)
 }
 
 void DeviceMemory::commit(const MemoryPart& part) {
-  for (std::size_t i = 0; i < part.allocations(); ++i) part.commit(i, allocations_[i].bytes);
+  for (std::size_t i = 0; i < part.allocations(); ++i) part.commit(i, allocations_[i].bytes.all());
 }
 
 void DeviceMemory::check_room(std::int64_t bytes, std::string_view name) const {
@@ -69,13 +70,11 @@ std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_
   a.name = name;
   a.address = range.next;
   a.size = size;
-  a.bytes.resize(static_cast<std::size_t>(bytes));
+  a.bytes = AllocationBytes(static_cast<std::size_t>(bytes));
   used_ += bytes;
   range.next = place_behind(a.end(), range.gap, range.align);
-  const auto at = std::upper_bound(allocations_.begin(), allocations_.end(), a.address,
-                                   [](std::uint64_t address, const Allocation& b) { return address < b.address; });
   const std::uint64_t address = a.address;
-  allocations_.insert(at, std::move(a));
+  allocations_.insert(first_after(address), std::move(a));
   return address;
 }
 
@@ -85,7 +84,7 @@ std::uint64_t DeviceMemory::allocate(std::int64_t bytes, std::string_view name, 
   a->initialized = initialized;
   a->heap = heap;
   if (heap) heap_used_ += bytes, ++heap_live_;
-  if (!initialized) std::fill(a->bytes.begin(), a->bytes.end(), std::byte{0xff});
+  if (!initialized) std::ranges::fill(a->bytes.all(), std::byte{0xff});
   return address;
 }
 
@@ -93,19 +92,26 @@ std::uint64_t DeviceMemory::allocate_constant(std::int64_t bytes, std::string_vi
   return place(constants_, bytes, name);
 }
 
+Allocation& DeviceMemory::begins_at(std::uint64_t address, std::string_view operation) {
+  auto* const a = const_cast<Allocation*>(find(address));
+  if (a != nullptr && a->address == address && !a->freed) return *a;
+  throw GeometryError(
+      fmt::format("{} of 0x{:x}: {}", operation, address,
+                  a == nullptr || a->address != address ? "no allocation begins there" : "it has been freed already"));
+}
+
 void DeviceMemory::free(std::uint64_t address) {
-  const Allocation* a = find(address);
-  if (a == nullptr || a->address != address || a->freed) {
-    throw GeometryError(fmt::format(
-        "free of 0x{:x}: {}", address,
-        a == nullptr || a->address != address ? "no allocation begins there" : "it has been freed already"));
-  }
-  auto* freed = const_cast<Allocation*>(a);
-  const auto size = static_cast<std::int64_t>(a->size);
-  freed->freed = true;
-  freed->bytes = {};
+  Allocation& a = begins_at(address, "free");
+  const auto size = static_cast<std::int64_t>(a.size);
+  a.freed = true;
+  a.bytes = {};
   used_ -= size;
-  if (a->heap) heap_used_ -= size, --heap_live_;
+  if (a.heap) heap_used_ -= size, --heap_live_;
+}
+
+void DeviceMemory::lend(std::uint64_t address, std::byte* host) {
+  Allocation& a = begins_at(address, "lend");
+  a.bytes = AllocationBytes(std::span(host, static_cast<std::size_t>(a.size)));
 }
 
 void DeviceMemory::allocate_again(std::uint64_t address) {
@@ -114,10 +120,23 @@ void DeviceMemory::allocate_again(std::uint64_t address) {
     throw GeometryError(fmt::format("allocation of 0x{:x} again: no freed array begins there", address));
   const auto size = static_cast<std::int64_t>(a->size);
   check_room(size, a->name);
-  a->bytes.assign(a->size, std::byte{0xff});
+  a->bytes = AllocationBytes(static_cast<std::size_t>(a->size));
+  std::ranges::fill(a->bytes.all(), std::byte{0xff});
   a->freed = false;
   a->initialized = false;
   used_ += size;
+}
+
+void DeviceMemory::restore(const DeviceMemory& earlier) {
+  DeviceMemory then = earlier;
+  for (Allocation& a : then.allocations_) {
+    const Allocation* const now = find(a.address);
+    if (now == nullptr || !now->bytes.are_lent()) continue;
+    const std::span<std::byte> lent = now->bytes.all();
+    std::ranges::copy(a.bytes.all(), lent.begin());
+    a.bytes = AllocationBytes(lent);
+  }
+  *this = std::move(then);
 }
 
 void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes) {
@@ -160,12 +179,16 @@ std::byte* DeviceMemory::writable_at(std::uint64_t address, std::int64_t count) 
   if (a == nullptr) return nullptr;
   const std::uint64_t offset = address - a->address;
   if (part_ != nullptr) return part_->write(index_of(*a), offset, static_cast<std::uint64_t>(count));
-  return const_cast<std::byte*>(a->bytes.data()) + offset;
+  return a->bytes.data() + offset;
+}
+
+std::vector<Allocation>::const_iterator DeviceMemory::first_after(std::uint64_t address) const {
+  return std::upper_bound(allocations_.begin(), allocations_.end(), address,
+                          [](std::uint64_t x, const Allocation& a) { return x < a.address; });
 }
 
 const Allocation* DeviceMemory::look_up(std::uint64_t address) const {
-  const auto after = std::upper_bound(allocations_.begin(), allocations_.end(), address,
-                                      [](std::uint64_t x, const Allocation& a) { return x < a.address; });
+  const auto after = first_after(address);
   if (after == allocations_.begin()) return nullptr;
   const Allocation& a = *(after - 1);
   if (address - a.address >= a.size) return nullptr;
@@ -174,15 +197,12 @@ const Allocation* DeviceMemory::look_up(std::uint64_t address) const {
 }
 
 const Allocation* DeviceMemory::nearest(std::uint64_t address) const {
-  const Allocation* best = nullptr;
-  std::uint64_t least = ~std::uint64_t{0};
-  for (const Allocation& a : allocations_) {
-    const std::uint64_t distance = address < a.address ? a.address - address
-                                   : address < a.end() ? 0
-                                                       : address - a.end();
-    if (best == nullptr || distance < least) best = &a, least = distance;
-  }
-  return best;
+  const auto after = first_after(address);
+  const Allocation* const next = after == allocations_.end() ? nullptr : &*after;
+  if (after == allocations_.begin()) return next;
+  const Allocation& before = *(after - 1);
+  const bool nearer = next == nullptr || address < before.end() || address - before.end() <= next->address - address;
+  return nearer ? &before : next;
 }
 
 }  // namespace kvscope::ptx

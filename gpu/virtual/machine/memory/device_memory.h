@@ -27,6 +27,7 @@
 
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/limits.h"
+#include "gpu/virtual/machine/memory/allocation_bytes.h"
 #include "gpu/virtual/machine/memory/memory_part.h"
 #include "gpu/virtual/machine/memory/windows.h"
 
@@ -35,11 +36,11 @@ namespace kvscope::ptx {
 struct Allocation {
   std::string name;
   std::uint64_t address = 0;
-  std::uint64_t size = 0;        // [bytes]
-  std::vector<std::byte> bytes;  // `size` of them; none once it is freed
-  bool freed = false;            // kept, so that a use after free can be reported by name
-  bool initialized = true;       // false: each byte counts as uninitialized until it is written
-  bool heap = false;             // allocated by a kernel's malloc
+  std::uint64_t size = 0;   // [bytes]
+  AllocationBytes bytes;    // `size` of them; none once it is freed
+  bool freed = false;       // kept, so that a use after free can be reported by name
+  bool initialized = true;  // false: each byte counts as uninitialized until it is written
+  bool heap = false;        // allocated by a kernel's malloc
 
   [[nodiscard]] std::uint64_t end() const { return address + size; }
 };
@@ -80,9 +81,14 @@ class DeviceMemory {
   std::uint64_t allocate_constant(std::int64_t bytes, std::string_view name);
   // Throws GeometryError if `address` is not the start of a live allocation.
   void free(std::uint64_t address);
+  // From now on the bytes of this live allocation are those at `host`, as many, until it is freed: the caller and kernels see
+  // what the other writes. Throws GeometryError as free does.
+  void lend(std::uint64_t address, std::byte* host);
   // An array that was freed exists again at its address, without its values: the memory of a graph at each launch. Throws
   // GeometryError if `address` is not the start of a freed array, OverflowError past the limit of all allocations.
   void allocate_again(std::uint64_t address);
+  // Sets this memory to what it was when `earlier` was copied from it. Bytes that are lent stay with their owner.
+  void restore(const DeviceMemory& earlier);
   // Throws IllegalAddress unless the range is inside one live allocation.
   void write(std::uint64_t address, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::byte> read(std::uint64_t address, std::int64_t count) const;
@@ -116,7 +122,11 @@ class DeviceMemory {
     std::uint64_t next = begin;
   };
   void check_room(std::int64_t bytes, std::string_view name) const;
+  // The live allocation that begins at `address`. Throws GeometryError, which names the operation, if there is none.
+  [[nodiscard]] Allocation& begins_at(std::uint64_t address, std::string_view operation);
   std::uint64_t place(Range& range, std::int64_t bytes, std::string_view name);
+  // The first allocation that begins after `address`.
+  [[nodiscard]] std::vector<Allocation>::const_iterator first_after(std::uint64_t address) const;
   [[nodiscard]] const Allocation* look_up(std::uint64_t address) const;
   // The live allocation that contains the range; null: none does.
   [[nodiscard]] const Allocation* inside(std::uint64_t address, std::int64_t count) const;

@@ -6,9 +6,11 @@
 #include <bit>
 #include <cstring>
 #include <exception>
+#include <optional>
 
 #include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
 #include "gpu/virtual/machine/copies/async.h"
+#include "gpu/virtual/machine/copies/detail/copy_targets.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/tensor/detail/tensor_handlers.h"
 #include "gpu/virtual/machine/tensor/detail/tensor_operands.h"
@@ -196,8 +198,9 @@ Flow commit_tensor_ops(Exec& exec, const Op& op, LaneMask lanes) {
       if (at.object == nullptr) return exec.launch.status == LaunchStatus::running;
       t.barriers.push_back(shared_address(static_cast<std::uint64_t>(at.cta->cluster_rank), at.offset));
     } else {
-      const std::uint64_t mask = lane_value(exec, op.at[1], 2, lane);
-      for (std::uint64_t left = mask; left != 0; left &= left - 1) {
+      const std::optional<std::uint32_t> mask = multicast_mask(exec, op, lane, op.at[1]);
+      if (!mask) return exec.launch.status == LaunchStatus::running;
+      for (std::uint32_t left = *mask; left != 0; left &= left - 1) {
         const auto rank = static_cast<std::uint64_t>(std::countr_zero(left));
         const MbarrierAt at =
             find_mbarrier_at(exec, op, lane, Space::shared, shared_address(rank, offset_of(address)), true);
@@ -205,7 +208,6 @@ Flow commit_tensor_ops(Exec& exec, const Op& op, LaneMask lanes) {
         t.barriers.push_back(shared_address(rank, at.offset));
       }
     }
-    if (t.barriers.empty()) return true;
     t.op.mbarrier = t.barriers.front();
     if (exec.launch.monitor != nullptr) exec.launch.monitor->tensor_commit(exec, lane, t.op.number, t.barriers);
     issue_tensor_op(exec, std::move(t));

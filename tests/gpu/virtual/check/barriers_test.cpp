@@ -1,6 +1,11 @@
 // Every source of order: with it a kernel is clean under all schedules, without it the report names both sides.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/gpu/virtual/check/watched.h"
 
@@ -8,6 +13,7 @@ namespace kvscope::ptx::test::barriers_test {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -242,6 +248,82 @@ TEST(Cluster, ItsBarrierOrdersAccessesToSharedMemoryOfOtherCtas) {
   };
   EXPECT_THAT(watch_all(kernel("")), IsEmpty());
   EXPECT_THAT(watch(kernel(".relaxed")).races, Contains(HasSubstr("of rank")));
+}
+
+// --- two phases of one barrier ---------------------------------------------------------------------------------------
+
+const std::string kClusterArrive = "barrier.cluster.arrive.release;\n",
+                  kClusterWait = "barrier.cluster.wait.acquire;\n";
+const std::string kClusterRelaxed = "barrier.cluster.arrive.relaxed;\n";
+const std::string kClusterSync = kClusterArrive + kClusterWait;
+
+// All threads arrive at `n` in this phase, and wait for it.
+std::string mbarrier_sync(int phase) {
+  return fmt::format(
+      "mbarrier.arrive.shared::cta.b64 _, [n];\nW{0}: mbarrier.try_wait.parity.shared::cta.b64 %p5, [n], {0};\n"
+      "@!%p5 bra W{0};\n",
+      phase);
+}
+
+// Thread `writer` stores a word that thread `reader` loads, between `first` and `second`, which all threads execute.
+Watched between(const std::string& first, const std::string& second, int writer, int reader) {
+  return {.body =
+              fmt::format("@%p0 mbarrier.init.shared.b64 [n], 64;\nbar.sync 3;\nsetp.eq.u32 %p3, %r0, {};\n"
+                          "setp.eq.u32 %p4, %r0, {};\n{}@%p3 st.shared.u32 [s], 7;\n@%p4 ld.shared.u32 %r9, [s];\n{}",
+                          writer, reader, first, second)};
+}
+
+// A warp may leave the first barrier after another warp has already arrived at the second one. That arrival does not
+// order what the two warps do between the barriers.
+TEST(Phases, AnArrivalAtTheNextBarrierOrdersNothingBeforeIt) {
+  for (const auto& [first, second] :
+       std::vector<std::pair<std::string, std::string>>{{kClusterSync, kClusterSync},
+                                                        {kClusterSync, kClusterRelaxed + kClusterWait},
+                                                        {kClusterRelaxed + kClusterWait, kClusterSync},
+                                                        {kClusterSync, ""},
+                                                        {"bar.sync 0;\n", "bar.sync 0;\n"},
+                                                        {"barrier.sync 1, 64;\n", "barrier.sync 1, 64;\n"},
+                                                        {mbarrier_sync(0), mbarrier_sync(1)}}) {
+    for (const int writer : {0, 32}) {
+      const Watched kernel = between(first, second, writer, 32 - writer);
+      EXPECT_THAT(watch_each(kernel), Each(ElementsAre(StartsWith("RACE_")))) << kernel.body;
+    }
+  }
+}
+
+// The same where the second barrier orders the two accesses, or the store comes before the first arrival.
+TEST(Phases, EachBarrierOrdersWhatIsBeforeItsArrivals) {
+  const std::string store = "@%p0 st.shared.u32 [s], 7;\n", load = "@!%p2 ld.shared.u32 %r9, [s];\n";
+  for (const std::string& body :
+       {kClusterSync + store + kClusterSync + load + kClusterSync, store + kClusterSync + kClusterSync + load,
+        store + kClusterSync + kClusterRelaxed + kClusterWait + load,
+        store + kClusterArrive + "add.u32 %r4, %r0, 1;\n" + kClusterWait + load + kClusterSync,
+        "@!%p2 exit;\n" + store + kClusterSync + "@%p2 ld.shared.u32 %r9, [s];\n" + kClusterSync,
+        store + kClusterArrive + "@%p2 exit;\n" + kClusterWait + load + kClusterSync})
+    EXPECT_THAT(watch_all({.body = body}), IsEmpty()) << body;
+}
+
+// Between its arrival and its wait, a thread is in no phase that others wait for.
+TEST(Phases, AStoreBetweenAnArrivalAndItsWaitIsNotOrderedByThem) {
+  const std::string store = "@%p0 st.shared.u32 [s], 7;\n", load = "@!%p2 ld.shared.u32 %r9, [s];\n";
+  for (const std::string& body : {kClusterArrive + store + kClusterWait + load + kClusterSync,
+                                  store + kClusterRelaxed + kClusterWait + load + kClusterSync})
+    EXPECT_THAT(watch_each({.body = body}), Each(Contains(StartsWith("RACE_")))) << body;
+}
+
+// Each CTA reads a word of the other one's memory while that CTA may still store it.
+TEST(Phases, OfAClusterDoNotOrderTheAccessesOfTwoCtasBetweenThem) {
+  const auto kernel = [](const std::string& last) {
+    return Watched{.body =
+                       "mov.u32 %r5, %cluster_ctarank;\nxor.b32 %r6, %r5, 1;\nmapa.shared::cluster.u32 %r7, %r3, "
+                       "%r6;\n" +
+                       kClusterSync + "st.shared.u32 [%r3], %r0;\nld.shared::cluster.u32 %r9, [%r7];\n" + last,
+                   .threads = 32,
+                   .grid = 2,
+                   .cluster = {2, 1, 1}};
+  };
+  for (const std::string& last : {kClusterSync, std::string()})
+    EXPECT_THAT(watch_each(kernel(last)), Each(Contains(StartsWith("RACE_")))) << last;
 }
 
 }  // namespace

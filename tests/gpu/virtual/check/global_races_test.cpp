@@ -1,5 +1,6 @@
 // Races in global memory: each source of order, within a CTA and between CTAs, with it and without it; engines, bytes,
 // bounds.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -401,6 +403,45 @@ TEST(GlobalRaces, ABulkLoadReadsUntilItsPhaseIsOver) {
   EXPECT_THAT(
       watch_all(kernel("setp.eq.u32 %p6, 0, 0;")),
       Contains(StartsWith("RACE_RW x+8 4: read bulk load issued by thread 0 of cta (0,0,0) k.ptx:5; write thread 0")));
+}
+
+// --- the barrier of a cooperative grid -------------------------------------------------------------------------------
+
+// The barrier `number` of cooperative_groups, as nvcc compiles it: thread 0 of each CTA adds to a counter in the workspace,
+// CTA 0 so that the highest bit flips when all have, and polls that bit.
+std::string grid_sync(int number) {
+  return fmt::format(
+      "bar.sync 0;\n@!%p0 bra D{0};\natom.add.release.gpu.u32 %r43, [%rd9], %r42;\n"
+      "P{0}: ld.acquire.gpu.u32 %r44, [%rd9];\nxor.b32 %r44, %r44, %r43;\nsetp.gt.s32 %p6, %r44, -1;\n@%p6 bra P{0};\n"
+      "D{0}: bar.sync 0;\n",
+      number);
+}
+
+// 3 CTAs, whose threads 0 have a word each, at %rd4, and see that of the next CTA, at %rd5.
+Watched in_grid(const std::string& body) {
+  Watched kernel = on(
+      "mov.u32 %r40, %envreg2; mov.u32 %r41, %envreg1; cvt.u64.u32 %rd8, %r40; cvt.u64.u32 %rd9, %r41; bfi.b64 %rd9, "
+      "%rd9, %rd8, 32, 32; add.u64 %rd9, %rd9, 4; mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; selp.b32 %r42, "
+      "0x7ffffffe, 1, %p3; mad.wide.u32 %rd4, %r4, 4, %rd0; setp.eq.u32 %p4, %r4, 2; add.u32 %r5, %r4, 1; selp.b32 "
+      "%r5, 0, "
+      "%r5, %p4; mad.wide.u32 %rd5, %r5, 4, %rd0;\n" +
+          body,
+      3);
+  kernel.launch.cooperative = true;
+  kernel.instructions = 10'000'000;  // of CTAs that poll
+  return kernel;
+}
+
+// A CTA may poll the first barrier after the others have already added to the counter at the second one.
+TEST(GlobalRaces, AnArrivalAtTheNextBarrierOfTheGridOrdersNothingBeforeIt) {
+  const std::string store = "@%p0 st.global.u32 [%rd4], 7;\n", load = "@%p0 ld.global.u32 %r9, [%rd5];\n";
+  for (const std::string& last : {grid_sync(2), std::string()}) {
+    EXPECT_THAT(watch_each(in_grid(grid_sync(1) + store + load + last)),
+                Each(AllOf(Not(IsEmpty()), Each(StartsWith("RACE_")))))
+        << last;
+    EXPECT_THAT(watch_all(in_grid(grid_sync(1) + store + grid_sync(3) + load + last)), IsEmpty()) << last;
+    EXPECT_THAT(watch_all(in_grid(store + grid_sync(1) + grid_sync(3) + load + last)), IsEmpty()) << last;
+  }
 }
 
 // --- bounds ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "gpu/virtual/text/parser.h"
 
@@ -59,13 +60,19 @@ Seen watch(const Watched& kernel) {
   return seen;
 }
 
-std::vector<std::string> watch_all(Watched kernel) {
-  std::set<std::string> all;
+std::vector<std::vector<std::string>> watch_each(Watched kernel) {
+  std::vector<std::vector<std::string>> runs;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     kernel.launch.policy = seed == 0 ? Policy::late : seed == 1 ? Policy::early : Policy::seeded;
     kernel.launch.seed = seed < 2 ? 0 : seed - 1;
-    for (const std::string& line : watch(kernel).races) all.insert(line);
+    runs.push_back(watch(kernel).races);
   }
+  return runs;
+}
+
+std::vector<std::string> watch_all(Watched kernel) {
+  std::set<std::string> all;
+  for (const std::vector<std::string>& run : watch_each(std::move(kernel))) all.insert(run.begin(), run.end());
   return {all.begin(), all.end()};
 }
 

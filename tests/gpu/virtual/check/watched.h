@@ -35,7 +35,9 @@ struct Seen {
 };
 
 [[nodiscard]] Seen watch(const Watched& kernel);
-// Runs under the policies late, early, and seeded with 1 to 3. Returns the distinct lines of all runs, sorted.
+// Runs under the policies late, early, and seeded with 1 to 3. Returns the lines of each run.
+[[nodiscard]] std::vector<std::vector<std::string>> watch_each(Watched kernel);
+// The distinct lines of these runs, sorted.
 [[nodiscard]] std::vector<std::string> watch_all(Watched kernel);
 [[nodiscard]] std::string line_of(const Report& report);
 

@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <vector>
 
+#include "gpu/virtual/machine/memory/windows.h"
 #include "tests/gpu/virtual/machine/one_kernel.h"
 
 namespace kvscope::ptx::test::cluster_launch_test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -73,6 +76,38 @@ TEST(ClusterLaunch, GivesTheFirstIdOfACluster) {
   const Ran ran = run(kernel);
   EXPECT_THAT(ran.messages, IsEmpty());
   EXPECT_EQ(ran.word(0), 2u);
+}
+
+// Shared memory that engines write, as monitors are told.
+struct EngineWrites final : Monitor {
+  std::vector<ByteRange> ranges;
+  void async_issue(const Exec&, const AsyncOp&, ByteRanges, ByteRanges writes) override {
+    ranges.insert(ranges.end(), writes.begin(), writes.end());
+  }
+};
+
+// The checkers follow the response into the memory of each CTA.
+TEST(ClusterLaunch, AResponseToAllCtasIsAWriteToEachOfThem) {
+  EngineWrites writes;
+  OneKernel kernel{.body = R"(
+    setp.ne.u32 %p0, %r0, 0; @%p0 bra DONE;
+    mbarrier.init.shared.b64 [s], 1; fence.mbarrier_init.release.cluster; fence.proxy.async;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    mbarrier.arrive.expect_tx.shared.b64 %rd3, [s], 16;
+    mov.u32 %r1, %cluster_ctarank; setp.ne.u32 %p1, %r1, 0;
+    @!%p1 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [s+16], [s];
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [s], 0; @!%p2 bra WAIT;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    DONE:)",
+                   .threads = 1,
+                   .grid = 4,
+                   .cluster = {2, 1, 1},
+                   .target = "sm_100a",
+                   .monitor = &writes};
+  kernel.options.resident_limit = 2;
+  EXPECT_THAT(run(kernel).messages, IsEmpty());
+  EXPECT_THAT(writes.ranges, ElementsAre(ByteRange{Space::shared, shared_address(0, 0x410), 16},
+                                         ByteRange{Space::shared, shared_address(1, 0x410), 16}));
 }
 
 TEST(ClusterLaunch, ReportsAResponseThatIsNotAligned) {

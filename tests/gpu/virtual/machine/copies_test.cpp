@@ -237,6 +237,30 @@ TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReported) {
               ElementsAre("EXIT_IN_FLIGHT thread 0 ended the kernel while a bulk store may still read shared memory",
                           "EXIT_IN_FLIGHT the CTA ended with 16 bytes of this copy in flight",
                           "MBAR_TX 16 bytes were expected at s + 2048 and did not land (tx 16, phase 0)"));
+  // The kernel's name as in all other reports: short, if it is a mangled one.
+  for (const Report& report : ran.result.reports) EXPECT_EQ(report.short_kernel, "k") << report.message;
+}
+
+// The report names the kind of the last copy, and its hint the wait for that kind.
+TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReportedByItsKind) {
+  const auto report_of = [](const std::string& copies) {
+    const Ran ran =
+        run({.body = "mov.u32 %r10, s;\nmbarrier.init.shared.b64 [%r10+2048], 1;\n" + copies, .threads = 1});
+    EXPECT_LE(ran.result.reports.size(), 1u) << copies;
+    return ran.messages.empty() ? "" : ran.messages[0] + "; " + ran.result.reports[0].hint;
+  };
+  const std::string group = "cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0 before the end";
+  EXPECT_EQ(report_of("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [%r10], 16;"),
+            "EXIT_IN_FLIGHT thread 0 ended the kernel while a bulk reduction may still read shared memory; " + group);
+  EXPECT_EQ(report_of("cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r10], 16;\ncp.async.bulk.commit_group;\n"
+                      "cp.async.bulk.wait_group.read 0;\ncp.async.bulk.commit_group;"),
+            "")
+      << "an empty group is still open";
+  const std::string copy = "cp.async.ca.shared.global [%r10], [%rd1], 4;\n",
+                    note = "EXIT_IN_FLIGHT thread 0 ended the kernel with 1 cp.async not waited for; ";
+  EXPECT_EQ(report_of(copy), note + "cp.async.wait_all, or cp.async.wait_group, before the end");
+  EXPECT_EQ(report_of(copy + "cp.async.mbarrier.arrive.shared.b64 [%r10+2048];"),
+            note + "a wait for the mbarrier of its cp.async.mbarrier.arrive, before the end");
 }
 
 // A copy of 32 bytes, and too few or too many announced: the report lists both sides.
@@ -341,6 +365,56 @@ TEST(Bulk, ACopyOverItsOwnSourceMovesTheBytesOfBefore) {
                 static_cast<std::uint32_t>(is_target ? word + (from - to) / 4 : word))
           << "from " << from << " to " << to;
     }
+  }
+}
+
+// CTA 0 of a cluster copies 16 bytes to the CTAs of `mask`; those of `waiting` wait for them and store the first word.
+Ran multicast(const std::string& mask, std::uint32_t waiting, const LaunchOptions& options) {
+  return run({.body = "mov.u32 %r1, " + std::to_string(waiting) + ";\nmov.u32 %r5, " + mask + R"(;
+    mov.u32 %r10, s;
+    mov.u32 %r2, %cluster_ctarank;
+    setp.eq.u32 %p0, %r2, 0;
+    shr.u32 %r3, %r1, %r2; and.b32 %r3, %r3, 1; setp.ne.u32 %p1, %r3, 0;
+    mbarrier.init.shared::cta.b64 [%r10+2048], 1;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10+2048], 16;
+    cvt.u16.u32 %rs1, %r5;
+    @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r10], [%rd1], 16, [%r10+2048], %rs1;
+    @!%p1 bra DONE;
+    WAITS: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r10+2048], 0;
+    @!%p2 bra WAITS;
+    ld.shared.u32 %r4, [%r10];
+    mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd0, %rd2;
+    st.global.u32 [%rd2], %r4;
+    DONE: barrier.cluster.arrive; barrier.cluster.wait;)",
+              .in = words({7, 8, 9, 10}),
+              .out_bytes = 16,
+              .threads = 1,
+              .grid = 3,
+              .cluster = {3, 1, 1},
+              .options = options});
+}
+
+TEST(Multicast, ReachesTheCtasOfItsMask) {
+  for (const std::uint32_t mask : {1U, 2U, 4U, 5U, 6U, 7U}) {
+    for (const LaunchOptions& options : kPolicies) {
+      const Ran ran = multicast(std::to_string(mask), mask, options);
+      EXPECT_THAT(ran.messages, IsEmpty()) << mask;
+      for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(ran.word(rank), (mask >> rank & 1) != 0 ? 7u : 0u) << mask;
+    }
+  }
+}
+
+// The CTAs that exist do not wait, so that nothing else stops the kernel.
+TEST(Multicast, AMaskThatNamesNoCtaOfTheClusterIsReportedAtTheCopy) {
+  for (const LaunchOptions& options : kPolicies) {
+    EXPECT_THAT(multicast("0x0028", 0, options).messages,
+                ElementsAre("BAD_WINDOW cp.async.bulk: mask 0x0028 names rank 3 of a cluster of 3"));
+    EXPECT_THAT(multicast("0x8007", 0, options).messages,
+                ElementsAre("BAD_WINDOW cp.async.bulk: mask 0x8007 names rank 15 of a cluster of 3"));
+    EXPECT_THAT(multicast("0", 0, options).messages,
+                ElementsAre("BAD_WINDOW cp.async.bulk: mask 0x0000 names no CTA of a cluster of 3"));
   }
 }
 

@@ -79,7 +79,7 @@ TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   const Report many =
       report({.body = begin + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 48;\n" + copy + wait_for(0)},
              ReportKind::deadlock);
-  EXPECT_THAT(many.message, HasSubstr("pending 0 of 1, tx +16, 1 copies of 32 bytes in total"));
+  EXPECT_THAT(many.message, HasSubstr("pending 0 of 1, tx 16, 1 copies of 32 bytes in total"));
   EXPECT_EQ(many.hint, "16 bytes expected but not copied");
 }
 

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/memory/windows.h"
 
@@ -118,6 +122,42 @@ TEST(DeviceMemory, ACopyIsASecondMemory) {
   DeviceMemory other = memory;
   other.write(x, std::vector<std::byte>(4, std::byte{7}));
   EXPECT_EQ(memory.read(x, 1)[0], std::byte{0});
+}
+
+// Pinned memory: the host and the device have the same bytes, also after a debugger has gone back.
+TEST(DeviceMemory, LentBytesAreThoseOfTheCaller) {
+  std::vector<std::byte> host(8, std::byte{1});
+  DeviceMemory memory;
+  const std::uint64_t own = memory.allocate(4, "own"), x = memory.allocate(8, "x");
+  memory.lend(x, host.data());
+  EXPECT_EQ(memory.read(x, 8), host);
+  memory.write(x + 4, std::vector<std::byte>(4, std::byte{2}));
+  EXPECT_EQ(host[4], std::byte{2});
+  const DeviceMemory before = memory;
+  host[0] = std::byte{3};
+  EXPECT_EQ(memory.read(x, 1)[0], std::byte{3});
+  EXPECT_EQ(before.read(x, 1)[0], std::byte{1}) << "a copy has its own bytes";
+  memory.write(own, std::vector<std::byte>(4, std::byte{9}));
+  memory.restore(before);
+  EXPECT_EQ(memory.read(own, 1)[0], std::byte{0});
+  EXPECT_EQ(host[0], std::byte{1});
+  EXPECT_EQ(host[4], std::byte{2});
+  host[0] = std::byte{4};
+  EXPECT_EQ(memory.read(x, 1)[0], std::byte{4});
+  memory.free(x);
+  EXPECT_EQ(host[0], std::byte{4});
+  EXPECT_EQ(error_of<GeometryError>([&] { memory.lend(x, host.data()); }),
+            "lend of 0x300000000: it has been freed already");
+}
+
+TEST(DeviceMemory, TheNearestAllocationIsFoundOnBothSides) {
+  DeviceMemory memory;
+  EXPECT_EQ(memory.nearest(5), nullptr);
+  const std::uint64_t x = memory.allocate(16, "x"), y = memory.allocate(16, "y");
+  const std::uint64_t middle = x + 16 + (y - x - 16) / 2;
+  for (const auto& [address, name] : std::vector<std::pair<std::uint64_t, std::string>>{
+           {0, "x"}, {x, "x"}, {x + 15, "x"}, {middle, "x"}, {middle + 1, "y"}, {y, "y"}, {~std::uint64_t{0}, "y"}})
+    EXPECT_EQ(memory.nearest(address)->name, name) << address;
 }
 
 TEST(Windows, SpacesStandWhereTheyAreSaidToStand) {

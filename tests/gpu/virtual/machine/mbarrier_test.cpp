@@ -218,16 +218,16 @@ TEST(MbarrierReports, EachIsToTheLetter) {
   EXPECT_THAT(
       ran.messages,
       ElementsAre("NO_MBARRIER there is no mbarrier at s + 64",
-                  "MBARRIER_TOUCHED mbarrier.init of a live mbarrier, s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
-                  "MBAR_UNDERFLOW an arrival of 3 at s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
-                  "MBAR_UNDERFLOW arrive.noComplete of 2 would complete the phase: s + 0 (phase 0, 2 of 2 arrivals "
-                  "missing, tx 0)",
-                  "MBARRIER_TOUCHED 4 bytes of a live mbarrier, s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
-                  "MBARRIER_TOUCHED 1 bytes of a live mbarrier, s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
-                  "MBAR_TX 1048576 more bytes at s + 0 (phase 0, 2 of 2 arrivals missing, tx 0): a phase counts at "
+                  "MBARRIER_TOUCHED mbarrier.init of a live mbarrier, s + 0 (phase 0, pending 2 of 2, tx 0)",
+                  "MBAR_UNDERFLOW an arrival of 3 at s + 0 (phase 0, pending 2 of 2, tx 0)",
+                  "MBAR_UNDERFLOW arrive.noComplete of 2 would complete the phase: s + 0 (phase 0, pending 2 of "
+                  "2, tx 0)",
+                  "MBARRIER_TOUCHED 4 bytes of a live mbarrier, s + 0 (phase 0, pending 2 of 2, tx 0)",
+                  "MBARRIER_TOUCHED 1 bytes of a live mbarrier, s + 0 (phase 0, pending 2 of 2, tx 0)",
+                  "MBAR_TX 1048576 more bytes at s + 0 (phase 0, pending 2 of 2, tx 0): a phase counts at "
                   "most 1048575",
                   "MBAR_TX 16 bytes landed without an expect_tx, and no pending arrival can add one: s + 0 "
-                  "(phase 0, 0 of 2 arrivals missing, tx -16)",
+                  "(phase 0, pending 0 of 2, tx -16)",
                   "NO_MBARRIER mbarrier.init of s + 8 with count 0: 1 to 1048575",
                   "MISALIGNED 8-byte access at shared 0x00414 (s + 20): not a multiple of 8",
                   "MBAR_TX 16 bytes arrived at s + 0 that no thread announced (tx -16, phase 0)"));
@@ -256,7 +256,7 @@ TEST(MbarrierReports, ATokenOfLongAgoIsReported) {
     mbarrier.test_wait.shared.b64 %p1, [%r1], %rd2;)",
                        .threads = 1});
   EXPECT_THAT(ran.messages,
-              ElementsAre("NO_MBARRIER a token of phase 0, and the barrier is s + 0 (phase 2, 1 of 1 arrivals missing, "
+              ElementsAre("NO_MBARRIER a token of phase 0, and the barrier is s + 0 (phase 2, pending 1 of 1, "
                           "tx 0)"));
 }
 

@@ -11,6 +11,7 @@ namespace kvscope::ptx::test::pair_copies_test {
 namespace {
 
 using kvscope::test::map_of;
+using ::testing::Contains;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -18,7 +19,7 @@ constexpr int kRowBytes = 64;
 
 // CTA `rank` of `ctas` loads row `rank` of a tensor, with a barrier of the even CTA of its pair. The even CTA expects the
 // bytes of two rows, waits, and stores both rows to `out`; then the odd CTA leaves.
-std::string text_of(const std::string& words, const std::string& after) {
+std::string text_of(const std::string& words, const std::string& mask) {
   return R"(.version 9.0
 .target sm_100a
 .address_size 64
@@ -32,9 +33,10 @@ std::string text_of(const std::string& words, const std::string& after) {
   and.b32 %r3, %r0, 1; setp.ne.u32 %p1, %r3, 0; and.b32 %r4, %r0, 0xfffffffe;
   @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
   mapa.shared::cluster.u32 %r5, %r2, %r4; mapa.shared::cluster.u32 %r6, %r1, %r0;
-  mov.b64 %rd1, map; cvta.param.u64 %rd1, %rd1; mov.u16 %h0, 3;
+  mov.b64 %rd1, map; cvta.param.u64 %rd1, %rd1; mov.u16 %h0, )" +
+         (mask.empty() ? "0" : mask) + R"(;
   cp.async.bulk.tensor.2d.)" +
-         words + R"( [%r6], [%rd1, {0, %r0}], [%r5])" + after + R"(;
+         words + R"( [%r6], [%rd1, {0, %r0}], [%r5])" + (mask.empty() ? "" : ", %h0") + R"(;
   @%p1 bra LEAVE;
 WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
   @!%p2 bra WAIT;
@@ -53,11 +55,11 @@ struct Pairs {
   std::vector<std::string> messages;
   std::vector<std::byte> out;  // [CTA][64]
 };
-Pairs run_pairs(const std::string& words, const std::string& after, int ctas, Policy policy) {
+Pairs run_pairs(const std::string& words, const std::string& mask, int ctas, Policy policy) {
   TensorMap map = map_of(TmaDataType::u8, {kRowBytes, 4}, {kRowBytes}, {kRowBytes, 1}, TmaSwizzle::none);
   const kvscope::test::Tensor source(map);
   Device device(ProgramOptions{.target = 100});
-  const LoadedModule& module = device.load(parse_module(text_of(words, after), "pair.ptx"));
+  const LoadedModule& module = device.load(parse_module(text_of(words, mask), "pair.ptx"));
   const std::uint64_t out = device.memory().allocate(kRowBytes * 4, "out");
   map.base = device.memory().allocate(static_cast<std::int64_t>(source.bytes.size()), "tensor");
   device.memory().write(map.base, source.bytes);
@@ -94,6 +96,16 @@ TEST(PairCopies, ArriveAtTheBarrierThatTheAddressNames) {
 TEST(PairCopies, WithoutTheGroupTheBytesOfTheOddCtaDoNotArrive) {
   const Pairs pairs = run_pairs("shared::cluster.global.mbarrier::complete_tx::bytes", "", 2, Policy::late);
   EXPECT_THAT(pairs.messages, Not(IsEmpty()));
+}
+
+TEST(TensorMulticast, AMaskThatNamesNoCtaOfTheClusterIsReportedAtTheCopy) {
+  const std::string words = "shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster";
+  for (const Policy policy : {Policy::late, Policy::early, Policy::seeded}) {
+    EXPECT_THAT(run_pairs(words, "35", 2, policy).messages,
+                Contains("BAD_WINDOW cp.async.bulk.tensor: mask 0x0023 names rank 5 of a cluster of 2"));
+    EXPECT_THAT(run_pairs(words, "0", 2, policy).messages,
+                Contains("BAD_WINDOW cp.async.bulk.tensor: mask 0x0000 names no CTA of a cluster of 2"));
+  }
 }
 
 }  // namespace

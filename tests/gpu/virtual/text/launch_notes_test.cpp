@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gpu/virtual/text/launch_notes.h"
@@ -40,10 +41,29 @@ TEST(LaunchNotes, ArraysOfOtherElementsThanThePointerAreNamed) {
                           "argument 3 has elements of f64, but the kernel takes long const*: pass i64"));
 }
 
-// Bytes and halves have several types in C++; a scalar parameter that is given an array is another fault.
+// Bytes have several types in C++, and halves several of 16 bits; a scalar parameter that is given an array is another fault.
 TEST(LaunchNotes, ElementsOfTheirSizeAndKindHaveNoNote) {
   EXPECT_THAT(notes("_Z1k" + kTypes, {{0, DType::f32}, {1, DType::u32}, {2, DType::f64}, {3, DType::u64}}), IsEmpty());
   EXPECT_THAT(notes("_Z1k" + kTypes, {{4, DType::f32}, {5, DType::bf16}, {6, DType::i64}, {7, DType::i64}}), IsEmpty());
+}
+
+// An array of f32, as NumPy makes it, read as halves is [0, 1, 0, 2]. Bits of halves come in integers of any width that has
+// whole halves, up to a pair.
+TEST(LaunchNotes, ArraysForHalvesHaveElementsOf16BitsOrOfAPair) {
+  for (const auto& [mangled, type, pass] :
+       {std::tuple{"6__half", "__half*", "f16"}, std::tuple{"7__half2", "__half2*", "f16"},
+        std::tuple{"13__nv_bfloat16", "__nv_bfloat16*", "bf16"},
+        std::tuple{"14__nv_bfloat162", "__nv_bfloat162*", "bf16"},
+        std::tuple{"K13__nv_bfloat16", "__nv_bfloat16 const*", "bf16"}}) {
+    const Module module = parse_items(fmt::format(".visible .entry _Z1kP{}(.param .u64 p0) {{ ret; }}", mangled));
+    const auto note = [&](DType dtype) { return element_notes(module, module.functions.front(), {{0, dtype, "x"}}); };
+    for (const DType dtype : {DType::f16, DType::bf16, DType::i16, DType::u16, DType::i32, DType::u32})
+      EXPECT_THAT(note(dtype), IsEmpty()) << type << ' ' << name(dtype);
+    for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::u64, DType::u8, DType::e4m3, DType::e2m1})
+      EXPECT_THAT(note(dtype),
+                  ElementsAre(fmt::format("argument 0 (x) has elements of {}, but the kernel takes {}: pass {}",
+                                          name(dtype), type, pass)));
+  }
 }
 
 // Each type of 4 or 8 bytes, alone, and behind a parameter whose template arguments have a comma and brackets.
