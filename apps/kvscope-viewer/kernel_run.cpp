@@ -21,6 +21,7 @@
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/controlled_run.h"
 #include "gpu/virtual/debug/state_text.h"
+#include "gpu/virtual/machine/program/source_place.h"
 #include "gpu/virtual/text/kernel_names.h"
 #include "gpu/virtual/text/parameter_layout.h"
 
@@ -145,8 +146,8 @@ class VirtualKernelRun final : public viz::KernelRun {
       viz::KernelInstruction& out = code_.instructions.emplace_back();
       out.text = ptx::instruction_text(program, pc);
       out.ptx_line = statement.at.line;
-      // The innermost place whose file can be read: a header of the toolkit may be missing here.
-      for (std::int32_t f = statement.frame; f >= 0 && out.source < 0;) {
+      // The innermost place that is shown and whose file can be read here.
+      for (std::int32_t f = ptx::shown_frame(program, pc); f >= 0 && out.source < 0;) {
         const ptx::Frame& frame = module.frames[static_cast<std::size_t>(f)];
         f = frame.outer;
         if (frame.line <= 0 || module.file_of(frame).empty()) continue;

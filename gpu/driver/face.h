@@ -18,6 +18,7 @@
 
 #include "core/base/errors.h"
 #include "gpu/driver/runtime.h"
+#include "gpu/driver/user_call.h"
 
 #define KVSCOPE_CUDA extern "C" __attribute__((visibility("default")))
 #define KVSCOPE_CALLER __builtin_return_address(0)
@@ -73,10 +74,11 @@ Status enter_always(const char* function, const void* caller, Outputs outputs, W
   Runtime& r = runtime();
   const std::lock_guard lock(r.mutex);
   const void* const per_thread = PerThreadCall::take();
+  const auto is_kernel = [&r](const void* host) { return r.find_kernel(host) != nullptr; };
   r.call = {.ordinal = ++r.calls,
             .function = function,
             .detail = {},
-            .caller = per_thread == nullptr ? caller : per_thread,
+            .caller = user_call(per_thread == nullptr ? caller : per_thread, is_kernel),
             .per_thread = per_thread != nullptr};
   Status status = kUnknown;
   try {

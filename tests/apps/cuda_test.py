@@ -565,6 +565,53 @@ class WithNvcc(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("machine code for sm_90; no PTX", done.stderr)
 
+    # Calls in lines of their own, each of which a report names: blocks are too large, and nothing is freed. The places were in the
+    # templates and stubs of CUDA.
+    CALLS = """__global__ void twice(float* y) { y[threadIdx.x] *= 2; }
+template <class T> __global__ void half(T* y) { y[threadIdx.x] /= 2; }
+static void launch(float* y) {
+  twice<<<1, 2048>>>(y); }
+__attribute__((noinline)) static void again(float* y) {
+  twice<<<1, 2048>>>(y); asm volatile(""); }
+int main() {
+  float *y, *h;
+  cudaMalloc(&y, 128);
+  cudaMallocHost(&h, 128);
+  launch(y);
+  again(y);
+  half<float><<<1, 2048>>>(y);
+  cudaLaunchConfig_t config = {}; config.gridDim = 1; config.blockDim = 2048;
+  cudaLaunchKernelEx(&config, twice, y);
+}
+"""
+
+    def places_of_calls(self, *options):
+        """{call: (innermost line, all lines)} by addr2line, of the calls that reports name."""
+        path = self.compile(self.CALLS, *options)
+        printed = run("cuda", path).stderr
+        found = {}
+        for call, place in re.findall(r" call (\d+), .*, (?:from|by \S+) \(?p\+(0x[0-9a-f]+)", printed):
+            lines = subprocess.run(["addr2line", "-i", "-e", path, place], capture_output=True, text=True, check=True).stdout
+            found[int(call)] = re.findall(r"([\w.]+):(\d+)", lines)
+        return found
+
+    @unittest.skipIf(shutil.which("addr2line") is None, "there is no addr2line")
+    def test_the_place_of_a_call_is_the_users_line(self):
+        lines = {1: "9", 2: "10", 3: "4", 4: "6", 5: "13", 6: "15"}
+        found = self.places_of_calls("-g")
+        self.assertEqual({call: places[0] for call, places in found.items()}, {call: ("p.cu", line) for call, line in lines.items()})
+        # Functions that the compiler inlines have no frame: addr2line -i names their callers.
+        found = self.places_of_calls("-g", "-O2")
+        self.assertEqual(sorted(found), sorted(lines))
+        for call, places in found.items():
+            self.assertIn(("p.cu", lines[call]), places)
+
+    def test_the_place_of_a_call_in_a_stripped_program_is_in_the_function_that_calls_the_runtime(self):
+        path = self.compile(self.CALLS, "-Xlinker", "-s")
+        done = run("cuda", path)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r" by call 1, cudaMalloc of 128 bytes, from p\+0x[0-9a-f]+\n")
+
     def test_the_page_shows_what_is_printed(self):
         lines = PAGE.read_text(encoding="utf-8").split("\n")
         start = lines.index("## Your program, no GPU")

@@ -428,6 +428,27 @@ TEST(KernelRun, OverIsNotInFunctionsAlsoIfTheyAreInlined) {
   EXPECT_THAT(over, ElementsAre(4, 5, 6));
 }
 
+// The header of the toolkit was shown, and each of its lines was a step.
+TEST(KernelRun, CodeOfAnIntrinsicIsInTheLineThatCallsIt) {
+  const Kernel kernel;
+  const fs::path header = kernel.folder() / "targets" / "x86_64-linux" / "include" / "sm_30_intrinsics.hpp";
+  fs::create_directories(header.parent_path());
+  std::ofstream(header) << "header 1\nheader 2\nheader 3\n";
+  std::ifstream in(kernel.path());
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  // The address is computed by lines 1 and 2 of a header, which line 4 calls.
+  for (const auto& [code, line] : {std::pair{"  shl.b32 %r2", 1}, {"  mov.u32 %r3", 2}}) {
+    text.insert(text.find(code), "  .loc 2 " + std::to_string(line) + " 1, function_name NAME, inlined_at 1 4 1\n");
+  }
+  text += ".file 2 \"" + header.string() + "\"\n.section .debug_str\n{\nNAME:\n.b8 102,0\n}\n";
+  std::ofstream(kernel.path()) << text;
+  const auto run = start(kernel.launch("1"), kGoOn);
+  std::vector<std::int32_t> lines{next_of(*run, go(*run, KernelMove::stay)).line};
+  for (int i = 0; i < 2; ++i) lines.push_back(next_of(*run, go(*run, KernelMove::line)).line);
+  EXPECT_THAT(lines, ElementsAre(4, 5, 6));
+  for (const viz::KernelSource& source : run->code().sources) EXPECT_NE(source.path, header.string());
+}
+
 TEST(KernelRun, AWarpThatWaitsIsAtItsBarrier) {
   const Kernel kernel;
   const auto run = start(kernel.launch("1"), kGoOn);
