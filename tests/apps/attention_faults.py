@@ -1339,6 +1339,53 @@ def _(k, rng):
     return f"e / {run} % 2"
 
 
+def by_halves(k, run):
+    """The results of the kernel's row with the scores of each half of the lanes."""
+    row = k.row
+
+    def rows(*where):
+        for half in (0, 1):
+            k.key_order = lambda x, half=half: x * (np.arange(x.shape[-1]) // run % 2 == half)
+            yield row(*where)
+    return rows, np.arange(k.shape.value_dim) // run % 2 == 0
+
+
+@fault("a shuffle of the score is missing, each lane has its sum", "score_half_added", when=lambda s: s.layout != "mla")
+def _(k, rng):
+    run = int(rng.choice([1, 2, 4, 8, 16]))
+    rows, is_first = by_halves(k, run)
+
+    def own(*where):
+        (first, lse), (second, _) = rows(*where)
+        return np.where(is_first, first, second), lse
+    k.row = own
+    return f"d / {run} % 2"
+
+
+@fault("a shuffle of the score is missing in splits", "score_half_added", when=cut_pages)
+def _(k, rng):
+    run, states = int(rng.choice([1, 2, 4, 8, 16])), []
+    splits_of_pages(k, rng)
+    k.tile = None
+    k.lse_of = lambda top, total: states.append((top, total)) or top
+    k.merged = lambda done: [(o * total[:, None], top, total) for (o, _), (top, total) in zip(done, states)]
+    rows, is_first = by_halves(k, run)
+
+    def merged(*where):  # with the maximum and the sum of lane 0
+        outputs = []
+        for parts in rows(*where):
+            outputs.append([o for o, _, _ in parts])
+            stored = stored if len(outputs) > 1 else [state for _, *state in parts]
+            states.clear()
+        top = np.max([m for m, _ in stored], axis=0)
+        weights = [np.exp(m - top) for m, _ in stored]
+        total = sum(w * l for w, (_, l) in zip(weights, stored))
+        first, second = (sum(w[:, None] * o for w, o in zip(weights, of)) / total[:, None] for of in outputs)
+        return np.where(is_first, first, second), top + np.log(total)
+    k.row = merged
+    return f"d / {run} % 2"
+
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []

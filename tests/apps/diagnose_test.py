@@ -33,6 +33,7 @@ LOOPS = {"first_keys_missing", "keys_skipped", "page_slots_missing", "tile_keys_
          "warp_missing", "one_warp_used", "length_limited"}
 LEFT_OUT = LOOPS | {"length_without_new", "last_token_missing", "own_token_masked", "last_page_missing", "last_tile_missing",
                     "key_missing", "page_missing", "split_gap"}
+PAST_END = {"last_page_unmasked", "length_with_new_twice", "one_token_too_many"}
 ORDERS = {"elements_moved", "elements_not_stored", "v_dims_order"}
 EVERY = os.environ.get("KVSCOPE_EVERY_FAULT") == "1"
 
@@ -196,11 +197,12 @@ class Faults(Folder):
                 # The exchange of two axes of K and V, and once more of V, is an exchange of K. K without scales, because it
                 # takes those of V, which are left out, is a kernel without scales. Two sets of keys that are left out are
                 # one set, which one loop may leave out. Without the window and the masks of tiles, no key is masked.
-                # Two orders of the elements of o are one order.
+                # Two orders of the elements of o are one order. Two lengths with slots past the end are one length.
                 one_factor = all(fault.name.startswith(("scale ", "log2")) for fault in pair) or \
                     all(fault.name.startswith("strides ") for fault in pair) or \
                     all("scales of" in fault.name for fault in pair) or \
                     all(ORDERS.intersection(fault.hypotheses) for fault in pair) or \
+                    all(PAST_END.intersection(fault.hypotheses) for fault in pair) or \
                     {"window_missing", "tile_edge_unmasked"} <= {*pair[0].hypotheses, *pair[1].hypotheses} or \
                     (all(LEFT_OUT.intersection(fault.hypotheses) for fault in pair) and
                      any(LOOPS.intersection(fault.hypotheses) for fault in pair)) or \

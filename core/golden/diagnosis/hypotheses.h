@@ -7,10 +7,12 @@
 //   loops        keys that the loops over pages and tiles leave out
 //   heads        KV head of a query head, query rows
 //   cache        K and V exchanged, axes exchanged (K/V and blocks, heads and slots), strides, page size, types, scales
-//   staging      tiles in shared memory and registers: swizzle, order of rows, transposed squares, elements left out
+//   staging      tiles in shared memory and registers: swizzle, order of rows, transposed squares, elements left out,
+//                stages, shuffles of the score
 //   masks        tensors that state the keys of each query: order of axes and bits, rows, indices
 //   pages        lookup table rows and columns, the bits of its integers and of the lengths; one page read from another
 //                block, layer or side (page_search.h)
+//   splits       their ends, and splits that are lost
 //   combination  split merge, rescaling of the running maximum, normalization
 //   output       axes of o or lse exchanged
 #pragma once

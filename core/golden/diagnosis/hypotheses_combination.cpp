@@ -19,6 +19,18 @@
 namespace kvscope::golden {
 namespace {
 
+struct Warps {
+  std::int64_t tile = 1, parts = 1;  // [keys] of a tile; tiles belong to the warps in turn
+};
+
+// Whether kernels that cut the keys so have such tiles and warps: whole tiles in splits of a fixed size, otherwise
+// those that a split does not cut, or pages.
+bool has_tiles(const Splits& cut, const Warps& warps, std::int64_t page) {
+  if (warps.parts > 1 && (warps.parts == 2 || (warps.tile != 1 && warps.tile != 16))) return false;
+  if (cut.number == 0) return cut.size(0) % warps.tile == 0;
+  return cut.unit == warps.tile || (cut.unit == page && (page % warps.tile == 0 || warps.tile % page == 0));
+}
+
 // A running maximum that rises without a rescaling of the sums, in one split or in each of several that are merged
 // correctly.
 void add_rescaling(Trials& trials, std::int64_t longest, const std::vector<Splits>& splits) {
@@ -26,9 +38,6 @@ void add_rescaling(Trials& trials, std::int64_t longest, const std::vector<Split
     const char* name;
     const char* what;
     Combine combine;
-  };
-  struct Warps {
-    std::int64_t tile = 1, parts = 1;  // [keys] of a tile; tiles belong to the warps in turn
   };
   const auto add = [&](const Forgotten& forgotten, Warps warps, const std::string& more, SinkJoins joins,
                        const Splits* cut) {
@@ -65,9 +74,9 @@ void add_rescaling(Trials& trials, std::int64_t longest, const std::vector<Split
         }
         trials.longer_form = true;
         for (const Splits& cut : splits) {
-          const std::int64_t size = cut.size(longest);
-          if (tile * parts >= size || (tile > 1 && size % tile != 0)) continue;  // nothing rises; or a tile is cut
-          add(forgotten, warps, ", in each of " + cut.how, SinkJoins::first_tile, &cut);
+          if (cut.size(longest) > tile * parts && has_tiles(cut, warps, trials.problem.k.page_size)) {
+            add(forgotten, warps, ", in each of " + cut.how, SinkJoins::first_tile, &cut);
+          }
         }
         trials.longer_form = false;
       }

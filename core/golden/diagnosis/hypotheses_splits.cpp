@@ -50,7 +50,8 @@ void add_rounded_down(Trials& trials, const std::vector<Splits>& splits, std::in
     if (cut.number > 0 && cut.unit == page && page > 1) add(cut, "pages", " pages");
   }
   for (const Splits& cut : splits) {
-    if (cut.number == 0 || (cut.unit == page && page > 1)) continue;  // first: of causes with the same output
+    if (cut.number == 0 || (cut.unit == page && page > 1)) continue;
+    if (cut.unit == 1 && cut.number >= 8) continue;  // as a loop that rounds down to whole tiles of 8 or 16 keys
     add(cut, cut.unit == 1 ? "keys" : "tiles", cut.unit == 1 ? "" : fmt::format(" tiles of {} keys", cut.unit));
   }
 }
@@ -62,8 +63,9 @@ enum class Ends : std::uint8_t {
   cut_short,  // the same, at the last page where a split is not full
 };
 
-// The ends, in keys from the first one on. Example: 4 splits of whole pages of 16, 100 keys: 2 pages in a split. The ends
-// of keys are 32, 64 and 96. With 40 keys, a split has one page: 16 and 32 of keys, 48 too of number or cut short.
+// The ends, in keys from the first one on. Example: 4 splits of whole pages of 16, 100 keys: 2 pages in a split, whose
+// ends are at 32, 64 and 96. With 40 keys, a split has one page: the ends are at 16 and 32, and also at 48 if they are
+// those of a number.
 std::vector<std::int64_t> ends_of(const Splits& cut, std::int64_t keys, std::int64_t unit, Ends kind) {
   const std::int64_t size = cut.size(keys), whole = ceil_div(keys, unit) * unit;
   std::vector<std::int64_t> ends;
@@ -82,8 +84,8 @@ void add_boundaries(Trials& trials, const std::vector<Splits>& splits, std::int6
       const bool whole = unit == 1 || cut.unit == unit || (cut.number == 0 && cut.size(0) % unit == 0);
       if (!whole) continue;  // its splits cut pages
       for (const Ends kind : {Ends::of_keys, Ends::of_number, Ends::cut_short}) {
-        if (kind != Ends::of_keys && (cut.number == 0 || !before)) continue;  // no other keys
-        if (kind == Ends::cut_short && weight > 0) continue;                  // they are the split's own
+        if (kind != Ends::of_keys && (cut.number == 0 || cut.unit > unit || !before)) continue;  // no other keys
+        if (kind == Ends::cut_short && weight > 0) continue;  // they are the split's own
         trials.add(name, fmt::format("{} ({})", fmt::format(fmt::runtime(cause), what), cut.how),
                    fmt::format("the first and the last {} of a split", what),
                    [cut, unit, kind, before, weight](Recipe& r, const RowEvaluator&) {

@@ -210,18 +210,21 @@ void add_pages_of_tiles(Trials& trials, std::int64_t tile) {
 void add_tiles(Trials& trials) {
   const std::int64_t longest = trials.longest();
   const std::int64_t page = trials.problem.k.page_size;
-  const std::vector<Splits> splits = common_splits(trials.problem, longest);
-  for (const std::int64_t tile : std::set<std::int64_t>{page, 16, 32, 64, 128}) {
-    if (tile == 1) continue;
+  std::set<std::int64_t> tiles{page, 16, 32, 64, 128};
+  tiles.erase(1);
+  for (const std::int64_t tile : tiles) {
     if (tile < longest) add_stages(trials, tile, nullptr);
-    trials.longer_form = true;
+    if (tile > page && tile % page == 0 && longest > page) add_pages_of_tiles(trials, tile);
+  }
+  trials.longer_form = true;
+  const std::vector<Splits> splits = common_splits(trials.problem, longest);
+  for (const std::int64_t tile : tiles) {
     for (const Splits& cut : splits) {
       const bool whole = cut.unit == tile || (cut.unit == page && page % tile == 0);
       if (whole && cut.size(longest) > tile) add_stages(trials, tile, &cut);
     }
-    trials.longer_form = false;
-    if (tile > page && tile % page == 0 && longest > page) add_pages_of_tiles(trials, tile);
   }
+  trials.longer_form = false;
 }
 
 void add_transposed(Trials& trials) {
@@ -278,6 +281,7 @@ void add_half_scores(Trials& trials) {
   const std::vector<Splits> splits = common_splits(trials.problem, longest);
   for (std::int64_t run = 1; run < size; run *= 2) {
     if (2 * run < size) add(run, "it has the products", Output::of_half_0, nullptr);  // else elements_left_out
+    if (run >= trials.problem.v.head_size) continue;                                  // no element of o in half 1
     const std::string own = "element d of o has the scores";
     add(run, own, Output::by_own_sum, nullptr);
     add(run, own + ", but not the sum,", Output::by_sum_0, nullptr);

@@ -74,9 +74,9 @@ enum class StoredLse : std::uint8_t {
 // Order of the elements of a head.
 enum class DimOrder : std::uint8_t { stored, halves_exchanged, interleaved, deinterleaved };
 
-// A step of the shuffles that add a score over the lanes of a warp is missing: the lanes are in two halves. The lanes of
-// half e / run % 2 multiply element e of q and K. The maximum, the sum and lse are those of half 0. Example: run 16, 32
-// lanes, lane e % 32 has element e: a sum that begins with lane ^ 8 adds 16 lanes.
+// A step of the shuffles that add a score over the lanes of a warp is missing: the lanes are in two halves. The lanes
+// of half e / run % 2 multiply element e of q and K. The maximum, the sum and lse are those of half 0. Example: run 16,
+// 32 lanes, lane e % 32 has element e: a sum that begins with lane ^ 8 adds 16 lanes.
 struct LaneHalves {
   enum class Output : std::uint8_t {
     of_half_0,  // lane 0 hands its score to all lanes
