@@ -47,7 +47,7 @@ enum class SequencesDetail : std::uint8_t {
 enum class Writing : std::uint8_t { none, across, upwards };
 
 inline constexpr double kNaturalCell = 18, kNaturalRow = 66;  // [px] at zoom 1 and font scale 1
-inline constexpr std::int64_t kMostRows = 60;  // maximum number of visible rows that are drawn one by one
+inline constexpr std::int64_t kMostRows = 60;  // more visible rows are drawn one by one only if each is 10 px high
 inline constexpr double kBand = 6;             // [px] minimum height of a band at font scale 1
 inline constexpr double kMostFit = 1.6;        // maximum fitting zoom: cells are not wider than high
 inline constexpr double kMostZoom = 3;         // maximum zoom: cells of 54 px

@@ -280,12 +280,17 @@ TEST(RowsOfBand, CoverAllRowsInOrder) {
 
 // Beyond 60 rows the colors of single rows are noise: bands show how many of them reach how far. Zoomed in, rows are
 // rows again.
-TEST(SequencesLayout, BeyondSixtyRowsShowsBands) {
+TEST(SequencesLayout, MoreThanSixtyLowRowsAreBands) {
   const QRectF body(0, 0, 1500, 840);
   const auto detail = [&](std::int64_t rows) { return fit(body, rows, 40, 16).detail; };
   EXPECT_EQ(detail(60), SequencesDetail::pages);
-  EXPECT_EQ(detail(61), SequencesDetail::density);
-  EXPECT_EQ(fit(body, 61, 40, 16).band, 1);  // 12 px each: each row has one bar
+  for (const std::int64_t rows : {61, 70, 80, 90, 110, 120}) {
+    const SequencesLayout layout = fit(body, rows, 40, 16);
+    EXPECT_EQ(layout.detail == SequencesDetail::density, layout.row_pitch < 10) << rows << ": " << layout.row_pitch;
+    EXPECT_EQ(layout.band, 1) << rows;  // at least 6 px each: each row has one bar
+  }
+  EXPECT_EQ(detail(61), SequencesDetail::pages);
+  EXPECT_EQ(detail(140), SequencesDetail::density);
   EXPECT_EQ(detail(10'000), SequencesDetail::density);
   EXPECT_EQ(fit(body, 10'000, 40, 16).band, 75);  // room for 10,240 rows of 0.080 px: bands of at least 6 px
   const SequencesLayout near = sequences_layout(body, {200, 40, 16, false}, {0.5, {0, 0}}, 1);
