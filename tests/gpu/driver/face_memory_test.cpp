@@ -1,4 +1,7 @@
-// libcudart's memory functions: products of the program's numbers that do not fit 64 bits, and memory of graphs.
+// libcudart's memory functions: products of the program's numbers that do not fit 64 bits, what allocations cost at a
+// launch, memory that the host shares with the device, and memory of graphs.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -118,11 +121,11 @@ class PinnedMemory : public CudaRuntime {
 #endif
     CudaRuntime::SetUp();
   }
-  // [pages] of the host's memory that this process occupies.
+  // [bytes] of the host's memory that this process occupies.
   static std::int64_t resident() {
     std::int64_t all = 0, resident = 0;
     std::ifstream("/proc/self/statm") >> all >> resident;
-    return resident;
+    return resident * sysconf(_SC_PAGESIZE);
   }
 };
 
@@ -137,7 +140,7 @@ TEST_F(PinnedMemory, ALaunchAccessesOnlyWhatItsKernelAccesses) {
   void* y = numbers + kBytes / sizeof(float) - 64;
   EXPECT_EQ(scale(y, numbers), 0);
   EXPECT_EQ(numbers[kBytes / sizeof(float) - 1], 128);
-  EXPECT_LT(resident() - before, std::int64_t{64} << 20 >> 12);
+  EXPECT_LT(resident() - before, std::int64_t{64} << 20);
   EXPECT_EQ(cudaFreeHost(pinned), 0);
   EXPECT_THAT(kinds(), testing::IsEmpty());
 }
