@@ -265,6 +265,7 @@ class Runtime {
   Status invalidate(Status status, Forbids&& forbids);
   void share(Block& block, std::byte* host);  // `host` becomes its memory on both sides
   void unshare(Block& block);
+  void end(Block& block);  // frees its memory
   void set_debugger();
 
   RuntimeOptions options_;

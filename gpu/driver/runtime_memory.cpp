@@ -126,18 +126,22 @@ Status Runtime::release(std::uint64_t address, const std::vector<MemoryKind>& ki
                 "use the function that matches the allocation: cudaFree, cudaFreeHost or cudaHostUnregister");
     return kInvalidValue;
   }
-  unshare(block);
-  engine_->memory().free(address);
-  block.freed = call;
+  end(block);
   return kSuccess;
+}
+
+void Runtime::end(Block& block) {
+  unshare(block);
+  engine_->memory().free(block.address);
+  engine_->written().host_freed(block.address);
+  block.freed = call;
 }
 
 Status Runtime::reserve(std::size_t bytes, std::uint64_t& address) {
   if (const Status status = allocate(MemoryKind::device, bytes, 0, address); status != kSuccess) return status;
   Block& block = blocks_.at(address);
   block.of_graph = true;
-  engine_->memory().free(address);
-  block.freed = call;
+  end(block);
   return kSuccess;
 }
 
@@ -145,7 +149,6 @@ Status Runtime::allocate_reserved(std::uint64_t address) {
   Block& block = blocks_.at(address);
   if (block.is_live()) return kInvalidValue;  // the launch before did not free it
   engine_->memory().allocate_again(address);
-  engine_->written().host_allocated(address);
   block.made = call;
   block.freed = {};
   return kSuccess;

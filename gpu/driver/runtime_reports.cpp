@@ -187,9 +187,7 @@ void Runtime::reset() {
   for (auto& [address, block] : blocks_) {
     // Variables belong to their modules.
     if (!block.is_live() || block.kind == MemoryKind::variable) continue;
-    unshare(block);
-    engine_->memory().free(address);
-    block.freed = call;
+    end(block);
   }
   streams.clear();
   events.clear();

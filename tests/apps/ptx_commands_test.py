@@ -534,6 +534,8 @@ class Refused(Folder):
                           "note        argument 1 has elements of i64, but the kernel takes int const*: pass i32",
                           "note        argument 2 has elements of f32, but the kernel takes double*: pass f64",
                           "note        argument 3 has elements of i32, but the kernel takes long const*: pass i64"])
+        self.assertEqual(notes("f32[1]", "i32[1]", "f64[1]", "i64[1]", "u8[1]", "f32[1]", "3"),
+                         ["note        argument 5 has elements of f32, but the kernel takes __half*: pass f16"])
 
     def test_extents_with_an_x_between_them(self):
         for option in ("--grid", "--block"):

@@ -455,6 +455,18 @@ def test_a_launch_without_a_block_warns_if_the_kernel_has_threads(scale):
     assert launch_notes(kv.Module(TYPED)["typed"], args=[None, None, None]) == []  # no %tid
 
 
+def test_an_array_of_f32_for_halves_warns_and_names_the_parameter_of_the_source():
+    """A kernel reads f32 ones as bf16 0, 1, 0, 1, and the launch is clean."""
+    ptx = TYPED.replace("_Z5typedPfPKiPl(.param .u64 a, .param .u64 b, ", "_Z5typedPK13__nv_bfloat16P7__half2(.param .u64 a, ")
+    kernel = kv.Module(ptx, source="__global__ void typed(const __nv_bfloat16* x, __half2* pairs) {}")["typed"]
+    ones = np.ones(4, np.float32)
+    assert launch_notes(kernel, args=[ones.view(np.uint16), ones.astype(np.float16)]) == []
+    assert launch_notes(kernel, args=[kv.bits(ones.view(np.uint16), "bf16"), ones.view(np.uint32)]) == []
+    assert launch_notes(kernel, args=[ones, np.ones(4)]) == [
+        "argument 0 (x) has elements of f32, but the kernel takes __nv_bfloat16 const*: pass bf16",
+        "argument 1 (pairs) has elements of f64, but the kernel takes __half2*: pass f16"]
+
+
 def test_an_array_of_other_elements_than_the_source_states_warns():
     """A table of int64, which NumPy makes of a list, read as int is [5, 0, 6, 0]."""
     kernel = kv.Module(TYPED)["typed"]

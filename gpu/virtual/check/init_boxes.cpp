@@ -5,6 +5,7 @@
 
 #include "gpu/virtual/check/init_checker.h"
 #include "gpu/virtual/machine/copies/async.h"
+#include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/state.h"
 

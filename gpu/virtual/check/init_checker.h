@@ -57,8 +57,8 @@ class InitChecker final : public Monitor {
  public:
   explicit InitChecker(InitOptions options = {}) : options_(options) {}
 
-  // A device allocation whose address was used before: nothing has written its bytes.
-  void host_allocated(std::uint64_t address) { global_.erase(address); }
+  // A device allocation has ended. If its address is used again, nothing has written its bytes.
+  void host_freed(std::uint64_t address) { global_.erase(address); }
   // What the host does between launches, in global memory. Bytes outside of one live allocation are ignored.
   void host_wrote(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes);
   // A copy within the device: a byte of `to` counts as written if the byte of `from` does.
@@ -205,6 +205,7 @@ class InitChecker final : public Monitor {
   const Cta* last_cta_ = nullptr;                            // the last CTA that shared_of returned
   UndefinedBytes* last_ = nullptr;
   std::map<std::uint64_t, Global> global_;                          // by allocation
+  bool discards_everywhere_ = false;                                // an entry of global_ is Global::everywhere
   std::unordered_map<std::int32_t, std::vector<WarpState>> warps_;  // by CTA
   std::int64_t active_ = 0;                                         // of warps_
   bool has_local_ = false;                                          // a warp has

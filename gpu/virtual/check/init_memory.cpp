@@ -87,7 +87,8 @@ void InitChecker::launch_begins(Launch&) {
   stored_.clear();
   effects_.clear();
   // Between launches the host may have written the discarded bytes again: these allocations count as written.
-  std::erase_if(global_, [](const auto& place) { return place.second.everywhere; });
+  if (std::exchange(discards_everywhere_, false))
+    std::erase_if(global_, [](const auto& place) { return place.second.everywhere; });
 }
 
 void InitChecker::cta_begins(Launch& launch, const Cta& cta) {
@@ -478,6 +479,7 @@ void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& acces
     // Without InitOptions::global, writes were not recorded: every byte counts as written.
     if (fresh) {
       g.everywhere = a->initialized || !options_.global;
+      discards_everywhere_ = discards_everywhere_ || g.everywhere;
       g.bytes = UndefinedBytes(a->address, a->size, !g.everywhere);
     }
     g.bytes.mark(address, access.bytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/state.h"
@@ -137,6 +138,22 @@ void Oracle::barrier_done(Launch&, const Cta&, int barrier, std::span<const Lane
   }
   barriers_.erase(barrier);
   pending_at_.erase(barrier);
+}
+
+void Oracle::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {
+  each_thread(exec, lanes, [&](std::size_t t, int) {
+    const Clock& published = order == Order::relaxed ? fenced_[t] : clocks_[t];
+    if (!published.empty()) join(cluster_collecting_, published);
+  });
+}
+
+void Oracle::cluster_done(Launch&, const Cta&) {
+  cluster_done_ = std::exchange(cluster_collecting_, {});
+}
+
+void Oracle::cluster_wait(const Exec& exec, LaneMask lanes, Order) {
+  if (cluster_done_.empty()) return;
+  each_thread(exec, lanes, [&](std::size_t t, int) { join(clocks_[t], cluster_done_); });
 }
 
 void Oracle::warp_barrier(const Exec& exec, LaneMask lanes) {

@@ -31,6 +31,9 @@ class Oracle final : public Monitor {
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
   void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
                     std::span<const LaneMask> waiting) override;
+  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
+  void cluster_done(Launch& launch, const Cta& cta) override;
+  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
   void warp_barrier(const Exec& exec, LaneMask lanes) override;
   void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
@@ -74,6 +77,7 @@ class Oracle final : public Monitor {
   std::vector<Clock> met_;                                                    // [threads]; empty: none
   std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> copies_;  // [threads] number -> stamp
   std::map<int, Clock> barriers_, pending_at_;                                // by barrier
+  Clock cluster_collecting_, cluster_done_;                                   // empty: nothing
   std::map<std::uint64_t, Object> objects_;
   std::map<std::uint64_t, Clock> flags_;
   std::map<std::uint64_t, Byte> bytes_;

@@ -26,6 +26,7 @@ int below(int n) {
 struct RandomProgram {
   std::string text;
   int objects = 0, barriers = 0;
+  bool in_cluster_barrier = false;  // all threads have arrived, and none has waited
   // Rows of this program, in bytes: lane i of a warp begins at row_at + i * row.
   int row = 16 << below(3), row_at = below(3) * 36;
 
@@ -97,7 +98,7 @@ struct RandomProgram {
     if (below(6) == 0) return go_through_rows();
     const int sizes[] = {1, 2, 4, 4, 8, 16};
     const int size = sizes[below(6)];
-    switch (below(17)) {
+    switch (below(18)) {
       case 0:
       case 1:
       case 2:
@@ -165,6 +166,9 @@ struct RandomProgram {
         choose();
         text += "@%p3 fence.acq_rel.cta;\n";
         break;
+      case 16:
+        cluster_barrier();
+        break;
       default:
         choose();
         text += fmt::format("add.u32 %r11, %r60, {};\n@%p3 {};\n", 256 + 4 * below(2),
@@ -173,6 +177,13 @@ struct RandomProgram {
                                           : (below(2) == 0 ? "ld.acquire.cta.shared.u32 %r12, [%r11]"
                                                            : "ld.relaxed.cta.shared.u32 %r12, [%r11]"));
     }
+  }
+  // An arrival, or the wait for it, with other operations in between.
+  void cluster_barrier() {
+    text += in_cluster_barrier ? "barrier.cluster.wait;\n"
+            : below(4) == 0    ? "barrier.cluster.arrive.relaxed;\n"
+                               : "barrier.cluster.arrive;\n";
+    in_cluster_barrier = !in_cluster_barrier;
   }
   // The same kinds of accesses in global memory; %r58 is 0.
   void one_in_global() {
@@ -273,6 +284,7 @@ TEST(RaceChecker, FindsTheRacesThatTheBruteForceOracleFinds) {
         program.text += fmt::format("@%p0 mbarrier.init.shared.b64 [n+{}], 1;\n", 8 * object);
       program.text += "bar.sync 0;\n";
       for (int length = 4 + below(40); length > 0; --length) program.one();
+      if (program.in_cluster_barrier) program.cluster_barrier();
       Oracle oracle(kThreads);
       compare(program,
               {.init = false, .race = {.same_value = SameValue::error, .init_fence = false}, .nc_modified = false},
