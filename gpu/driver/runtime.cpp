@@ -1,6 +1,7 @@
 #include "gpu/driver/runtime.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -155,8 +156,11 @@ std::string CallSite::text() const {
   Dl_info info = {};
   if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return out;
   const std::string file = info.dli_fname;
-  const auto offset = reinterpret_cast<std::uintptr_t>(caller) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-  const std::string place = fmt::format("{}+0x{:x}", file.substr(file.rfind('/') + 1), offset);
+  // As addr2line takes it: an address in a program that is not position-independent, else the offset where it is loaded.
+  const bool absolute = static_cast<const Elf64_Ehdr*>(info.dli_fbase)->e_type == ET_EXEC;
+  const auto place_at =
+      reinterpret_cast<std::uintptr_t>(caller) - (absolute ? 0 : reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+  const std::string place = fmt::format("{}+0x{:x}", file.substr(file.rfind('/') + 1), place_at);
   return out + (info.dli_sname == nullptr ? fmt::format(", from {}", place)
                                           : fmt::format(", by {} ({})", info.dli_sname, place));
 }

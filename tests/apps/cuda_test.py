@@ -598,8 +598,10 @@ int main() {
     @unittest.skipIf(shutil.which("addr2line") is None, "there is no addr2line")
     def test_the_place_of_a_call_is_the_users_line(self):
         lines = {1: "9", 2: "10", 3: "4", 4: "6", 5: "13", 6: "15"}
-        found = self.places_of_calls("-g")
-        self.assertEqual({call: places[0] for call, places in found.items()}, {call: ("p.cu", line) for call, line in lines.items()})
+        for options in ((), ("-Xcompiler", "-fno-pie", "-Xlinker", "-no-pie")):
+            found = self.places_of_calls("-g", *options)
+            self.assertEqual({call: places[0] for call, places in found.items()},
+                             {call: ("p.cu", line) for call, line in lines.items()}, options)
         # Functions that the compiler inlines have no frame: addr2line -i names their callers.
         found = self.places_of_calls("-g", "-O2")
         self.assertEqual(sorted(found), sorted(lines))

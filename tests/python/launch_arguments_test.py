@@ -145,7 +145,7 @@ def test_a_cluster_without_ctas_is_named(copy, cluster):
     assert copy.launch(cluster=(1, 1), args=args).clean
     with pytest.raises(kv.InputError, match="cluster is .*: pass numbers of at least 1"):
         copy.launch(cluster=cluster, args=args)
-    options = {"grid": [1, 1, 1], "block": [1, 1, 1], "policy": "late", "sum": "seq", "checks": [],
+    options = {"grid": [1, 1, 1], "block": [1, 1, 1], "schedule": "late", "sum": "seq", "checks": [],
                "cluster": [int(n) for n in [*np.atleast_1d(cluster), 1, 1][:3]]}
     with pytest.raises(kv.GeometryError, match="cluster: .*: each extent is at least 1, or all are 0"):
         _core.launch(copy._module._core, copy.name, options, [], [(bytes(32), [])])

@@ -59,7 +59,7 @@ struct Picture {
   std::shared_ptr<const AttentionErrors> errors;  // of View::attention
   QString errors_instead;
   std::shared_ptr<const Run> compared;  // as Document::compared_run(); null: none
-  bool beside = false;                  // it is drawn in the right half, at the same step; not with a motion
+  bool beside = false;                  // it is drawn in the right half, at the same step
   Position position;                    // of the first or only frame
   // An animation: one frame per row of the run, from the row of `position` to this one; or in View::tile with a tile
   // one frame per action from `tile_event` to this one; or in View::attention with a flow one frame per tile of the

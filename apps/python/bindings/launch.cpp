@@ -18,6 +18,7 @@
 #include "gpu/virtual/machine/device.h"
 #include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/machine/launch_parts.h"
+#include "gpu/virtual/machine/schedule.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/text/kernel_names.h"
 #include "gpu/virtual/text/launch_notes.h"
@@ -135,11 +136,11 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
   if (const auto most = limit<std::int64_t>(options, "max_instructions", 1)) {
     out->config.options.limits.instructions = *most;
   }
-  const std::string policy = *option<std::string>(options, "policy");
-  out->config.options.policy = policy == "early"    ? ptx::Policy::early
-                               : policy == "seeded" ? ptx::Policy::seeded
-                                                    : ptx::Policy::late;
-  out->config.options.seed = option<std::uint64_t>(options, "seed").value_or(0);
+  const std::string order = *option<std::string>(options, "schedule");
+  const auto schedule = ptx::policy_from_name(order);
+  if (!schedule) throw InputError("arguments", "schedule", ptx::policy_fault(order));
+  out->config.options.policy = schedule->policy;
+  out->config.options.seed = schedule->seed;
   out->sum = ptx::sum_from_name(*option<std::string>(options, "sum")).value();
   out->checks = ptx::checks_of(*option<std::vector<std::string>>(options, "checks"));
   out->most_bytes = limit<std::int64_t>(options, "max_memory", 1).value_or(std::int64_t{4} << 30);

@@ -463,7 +463,8 @@ class Kernel:
         Every array is an allocation of its own: an access outside of it is reported. InputError names a wrong argument
         and the kernel's signature. Ctrl+C stops the launch; no array is changed then.
         """
-        policy, seed = _schedule(schedule)
+        if not isinstance(schedule, str):
+            raise InputError(f"schedule is {schedule!r}: pass \"late\", \"early\" or \"seed:N\"")
         names = checks.split(",") if isinstance(checks, str) else list(checks)
         unknown = [name for name in names if name not in _CHECKS]
         if unknown:
@@ -476,7 +477,7 @@ class Kernel:
         arrays = _Arrays()
         arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
         options = {"grid": _extents("grid", grid), "block": _extents("block", 1 if block is None else block),
-                   "shared": shared, "policy": policy, "sum": sum, "seed": seed, "checks": names,
+                   "shared": shared, "schedule": schedule, "sum": sum, "checks": names,
                    "counters": counters, "cooperative": cooperative, "ctas": ctas, "jobs": jobs,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
                    "cluster": clusters}
@@ -505,15 +506,6 @@ def _extents(name: str, value: int | Sequence[int]) -> list[int]:
     if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) for n in given):
         raise InputError(f"{name} is {value!r}: pass a number, or up to three, x first")
     return [int(n) for n in given] + [1] * (3 - len(given))
-
-
-def _schedule(text_of: str) -> tuple[str, int]:
-    if text_of in ("late", "early"):
-        return text_of, 0
-    seed = text_of[5:] if isinstance(text_of, str) and text_of.startswith("seed:") else ""
-    if not seed.isdecimal() or not 0 < int(seed) < 1 << 64:
-        raise InputError(f"schedule is {text_of!r}: pass \"late\", \"early\" or \"seed:N\", N from 1")
-    return "seeded", int(seed)
 
 
 class Module:
