@@ -432,6 +432,7 @@ int render(const RenderRequest& request, int argc, char** argv) {
   set_tile(picture, request, *run, recorded, argv[0]);
   if (picture.selection.of_tile()) check_selection_of_tile(request, picture, *run);
   set_attention(picture, request, run, argv[0]);
+  picture.size.setHeight(viz::height_for_text(run, picture));
   Progress bar("frames");
   viz::write_picture(QString::fromStdString(request.out), run, picture,
                      [&](std::int64_t done, std::int64_t all) { return bar.show(done, all), true; });

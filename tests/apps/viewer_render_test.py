@@ -309,6 +309,19 @@ class Compared(Pictures):
         self.assertEqual(words.count("Compared: "), 1)
 
 
+class LargerText(Pictures):
+    def test_the_picture_is_as_high_as_its_text_needs(self):
+        """Regression: the last sequence was below the picture, whose scroll bar nobody can move."""
+        for view, words in (("sequences", [f"seq {n}" for n in range(6)]), ("pool", ["20", "21", "22", "23", "24"])):
+            for scale in ("1", "1.5", "2"):
+                with self.subTest(view, scale=scale):
+                    root = ElementTree.fromstring(self.bytes_of("--scenario", gallery("preemption"), "--step", "3", "--view", view,
+                                                                "--font-scale", scale, "--size", "1600x900", ending="svg"))
+                    texts = ["".join(text.itertext()).strip() for text in root.iter(SVG + "text")]
+                    self.assertEqual([word for word in words if word not in texts], [])
+                    self.assertGreaterEqual(float(root.get("height").removesuffix("px")), 900)
+
+
 class SameEverywhere(Pictures):
     def test_the_same_call_writes_the_same_bytes_whatever_the_desktop(self):
         environments = [no_display(), no_display(DISPLAY=":93"), no_display(WAYLAND_DISPLAY="none"),

@@ -192,6 +192,9 @@ void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled,
     painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
     painter.setPen(Qt::NoPen);
   }
+  if (look == kFreeLook && side < kSmallestPattern) {  // no room for an outline: an edge at 3:1 to the card
+    painter.fillRect(QRectF(rect.left(), rect.top(), 1, rect.height()), theme.free_line);
+  }
   if (look == kPaddingLook && side >= kSmallestPattern) {
     painter.setBrush(mixed(theme.text_quiet, theme.card, 0.45));
     painter.drawEllipse(rect.center(), 1.5, 1.5);

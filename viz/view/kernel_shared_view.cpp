@@ -149,7 +149,7 @@ void KernelSharedView::paintEvent(QPaintEvent*) {
     painter.setFont(words);
     painter.setPen(theme_->text_quiet);
     return painter.drawText(viewport()->rect().adjusted(12, 12, -12, -12), Qt::TextWordWrap,
-                            tr("No shared memory to show: the CTA has not started, has ended, or has none."));
+                            tr("The CTA that is shown has no shared memory, has not started, or has ended."));
   }
   const KernelBytesLayout at = layout_now();
   const double up = cap_height(small) / 2;

@@ -35,7 +35,7 @@ struct Theme {
   QColor text_accent;  // results in words
   QColor cell_free;    // a free block, an empty slot
   QColor free_line;    // its outline: 3:1 to the card and to cell_free
-  QColor free_small;   // its color if it is too small for an outline: quieter than any block in use
+  QColor free_small;   // its color if it is too small for one: quieter than any block in use
   QColor cell_line;
   QColor accent;  // the selection and its links
   QColor hover;

@@ -28,6 +28,9 @@
 namespace kvscope::viz {
 namespace {
 
+constexpr double kFar = 1e6;         // [px] more than the content of any panel
+constexpr int kMostTimesHigher = 2;  // than the view's cards need, for larger text
+
 // [px] of a run; a picture has one, or two side by side.
 int board_width(const Picture& picture) {
   return picture.beside ? (picture.size.width() - kBetweenRuns) / 2 : picture.size.width();
@@ -150,6 +153,17 @@ class Painting {
       painter.translate(board_.width() + kBetweenRuns, 0);
     }
     return image;
+  }
+  // The panels that have more rows than they show, on a board of this size.
+  [[nodiscard]] std::vector<PanelId> cut_off(QSizeF size, double font_scale) const {
+    Scene scene = scene_;
+    scene.font_scale = font_scale;
+    std::vector<PanelId> cut;
+    for (const Place& place : board(scene.view, size, font_scale)) {
+      const Panel& panel = *panels_[static_cast<std::size_t>(place.panel)];
+      if (panel.scrolled({0, kFar}, place.body, scene).offset.y() > 0) cut.push_back(place.panel);
+    }
+    return cut;
   }
   void paint(QPaintDevice& device, double scale) const {
     QPainter painter(&device);
@@ -301,6 +315,23 @@ QSize size_of(const Picture& picture) {
   const QSizeF board(board_width(picture), picture.size.height());
   const QSizeF whole = whole_size(picture.view, board, picture.font_scale);
   return {picture.size.width(), std::max(picture.size.height(), static_cast<int>(std::ceil(whole.height())))};
+}
+
+int height_for_text(const std::shared_ptr<const Run>& run, const Picture& picture) {
+  const int asked = picture.size.height();
+  if (picture.font_scale <= 1) return asked;
+  const Painting painting(run, picture);
+  const double width = board_width(picture);
+  const std::vector<PanelId> usual = painting.cut_off({width, static_cast<double>(asked)}, 1);
+  const auto is_enough = [&](int height) {
+    return std::ranges::all_of(painting.cut_off({width, static_cast<double>(height)}, picture.font_scale),
+                               [&](PanelId cut) { return std::ranges::find(usual, cut) != usual.end(); });
+  };
+  const int least = size_of(picture).height(), most = std::min(kMostTimesHigher * least, kLargestPicture);
+  for (int height = least; height <= most; height += asked / 10 + 1) {
+    if (is_enough(height)) return height;
+  }
+  return asked;
 }
 
 void write_png(const QString& path, QImage image, double scale) {

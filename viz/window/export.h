@@ -76,6 +76,11 @@ struct Picture {
 // The size that the picture has: higher than `size` where larger text than normal needs it. [px], logical
 [[nodiscard]] QSize size_of(const Picture& picture);
 
+// The lowest height at which larger text leaves out nothing that text of the normal size shows at `picture.size`: in
+// steps of a tenth, up to twice that of size_of(). picture.size's own for text of the normal size, and if no height
+// helps.
+[[nodiscard]] int height_for_text(const std::shared_ptr<const Run>& run, const Picture& picture);
+
 // Called with the number of finished frames and the total. If it returns false, Cancelled is thrown and no file is
 // left.
 using FrameProgress = std::function<bool(std::int64_t done, std::int64_t all)>;
