@@ -21,7 +21,6 @@ namespace {
 constexpr double kNotch = 120;       // angleDelta() of one notch of the wheel, in eighths of a degree
 constexpr double kZoomNotch = 1.25;  // per notch, and per key
 constexpr double kScrollNotch = 60;  // [px] per notch
-constexpr double kFar = 1e6;         // [px] more than the content of any panel
 
 // The panels that have a place in time under every point: dragging in them moves through the run, or the tile.
 bool scrubs(PanelId panel) {
@@ -228,8 +227,8 @@ void Canvas::wheelEvent(QWheelEvent* event) {
   const Scene scene = sceneNow();
   const QPointF by = event->hasPixelDelta() ? QPointF(-event->pixelDelta()) : -turned / kNotch * kScrollNotch;
   // With Shift the wheel scrolls the rows, or the columns if all rows are visible.
-  const bool has_rows =
-      of.scrolled({0, -kFar}, at->body, scene).offset.y() != of.scrolled({0, kFar}, at->body, scene).offset.y();
+  const bool has_rows = of.scrolled({0, -kPastContent}, at->body, scene).offset.y() !=
+                        of.scrolled({0, kPastContent}, at->body, scene).offset.y();
   const double along = sideways ? by.x() : by.y();
   choose_viewport(at->panel,
                   of.scrolled(sideways || !has_rows ? QPointF(along, 0) : QPointF(0, along), at->body, scene));

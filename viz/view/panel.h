@@ -36,6 +36,8 @@ struct PanelTip {
   QRectF rect;  // in board coordinates
 };
 
+inline constexpr double kPastContent = 1e6;  // [px] for scrolled(): to the end of the content of any panel
+
 class Panel {
  public:
   virtual ~Panel() = default;

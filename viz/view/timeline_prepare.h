@@ -39,11 +39,10 @@ struct RunFacts {
 struct PreparedTimeline {
   std::int64_t revision = 0;  // changes with every change of the data
   RunFacts facts;
-  TimelineLayout layout;
-  CountAxes counts;  // requests at the left, tokens at the right
+  TimelineLayout layout;  // with the steps of both runs if there are two: beyond its end, this one's values are 0
+  CountAxes counts;       // requests at the left, tokens at the right
   std::array<Curve, kSeries> curves;
   Curve compared;  // the utilization of scene.compared_run; empty: none
-  // The axis is that of both runs: it may have more steps than this one, with values of 0.
   std::array<std::vector<MarkGroup>, kMarks> groups;
   [[nodiscard]] const QRectF& plot(Series series) const { return is_share(series) ? layout.shares : layout.counts; }
   [[nodiscard]] double top(Series series) const;  // of its axis
@@ -79,7 +78,7 @@ class TimelineCache {
   [[nodiscard]] RunFacts of_both(const Scene& scene);
 
   std::optional<RunKey> run_;
-  std::optional<SizeKey> size_;  // nullopt: the run changed
+  std::optional<SizeKey> size_;          // nullopt: the run changed
   std::shared_ptr<const Run> measured_;  // of the last of_both()
   RunFacts of_measured_;
   PreparedTimeline prepared_;

@@ -28,7 +28,6 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kFar = 1e6;         // [px] more than the content of any panel
 constexpr int kMostTimesHigher = 2;  // than the view's cards need, for larger text
 
 // [px] of a run; a picture has one, or two side by side.
@@ -161,7 +160,7 @@ class Painting {
     std::vector<PanelId> cut;
     for (const Place& place : board(scene.view, size, font_scale)) {
       const Panel& panel = *panels_[static_cast<std::size_t>(place.panel)];
-      if (panel.scrolled({0, kFar}, place.body, scene).offset.y() > 0) cut.push_back(place.panel);
+      if (panel.scrolled({0, kPastContent}, place.body, scene).offset.y() > 0) cut.push_back(place.panel);
     }
     return cut;
   }
