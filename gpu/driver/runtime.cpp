@@ -1,7 +1,6 @@
 #include "gpu/driver/runtime.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -15,6 +14,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
+#include "gpu/driver/user_call.h"
 #include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/machine/schedule.h"
@@ -156,11 +156,7 @@ std::string CallSite::text() const {
   Dl_info info = {};
   if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return out;
   const std::string file = info.dli_fname;
-  // As addr2line takes it: an address in a program that is not position-independent, else the offset where it is loaded.
-  const bool absolute = static_cast<const Elf64_Ehdr*>(info.dli_fbase)->e_type == ET_EXEC;
-  const auto place_at =
-      reinterpret_cast<std::uintptr_t>(caller) - (absolute ? 0 : reinterpret_cast<std::uintptr_t>(info.dli_fbase));
-  const std::string place = fmt::format("{}+0x{:x}", file.substr(file.rfind('/') + 1), place_at);
+  const std::string place = fmt::format("{}+0x{:x}", file.substr(file.rfind('/') + 1), place_in_file(caller, info));
   return out + (info.dli_sname == nullptr ? fmt::format(", from {}", place)
                                           : fmt::format(", by {} ({})", info.dli_sname, place));
 }

@@ -25,7 +25,6 @@ namespace {
 struct SymbolTable {
   std::span<const Elf64_Sym> symbols;
   std::string_view names;
-  bool absolute = false;  // not position-independent: values are addresses
 };
 
 SymbolTable read_symbols(const char* path) {
@@ -56,8 +55,7 @@ SymbolTable read_symbols(const char* path) {
         !holds(names.sh_offset, names.sh_size))
       return {};
     return {{reinterpret_cast<const Elf64_Sym*>(bytes + section.sh_offset), section.sh_size / sizeof(Elf64_Sym)},
-            {reinterpret_cast<const char*>(bytes + names.sh_offset), names.sh_size},
-            header.e_type == ET_EXEC};
+            {reinterpret_cast<const char*>(bytes + names.sh_offset), names.sh_size}};
   }
   return {};
 }
@@ -75,13 +73,13 @@ HostFunction function_at(const void* address) {
   const auto [found, is_new] = tables.try_emplace(info.dli_fname);
   if (is_new) found->second = read_symbols(info.dli_fname);
   const SymbolTable& table = found->second;
-  const auto base = table.absolute ? 0 : reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-  const std::uintptr_t value = reinterpret_cast<std::uintptr_t>(address) - base;
+  const std::uintptr_t value = place_in_file(address, info);
   for (const Elf64_Sym& symbol : table.symbols) {
     const bool here = value - symbol.st_value < symbol.st_size && symbol.st_name < table.names.size();
     if (!here || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
     const std::string_view name = table.names.substr(symbol.st_name);
-    return {reinterpret_cast<const void*>(base + symbol.st_value), std::string(name.substr(0, name.find('\0')))};
+    return {static_cast<const std::byte*>(address) - (value - symbol.st_value),
+            std::string(name.substr(0, name.find('\0')))};
   }
   return {};
 }
@@ -140,6 +138,11 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
 }
 
 }  // namespace
+
+std::uintptr_t place_in_file(const void* address, const Dl_info& file) {
+  const bool absolute = static_cast<const Elf64_Ehdr*>(file.dli_fbase)->e_type == ET_EXEC;
+  return reinterpret_cast<std::uintptr_t>(address) - (absolute ? 0 : reinterpret_cast<std::uintptr_t>(file.dli_fbase));
+}
 
 const void* user_call(const void* returns_to, const IsKernel& is_kernel) {
   const void* const call = call_before(returns_to);

@@ -8,6 +8,9 @@
 //   cudaLaunchKernel                  of the runtime
 #pragma once
 
+#include <dlfcn.h>
+
+#include <cstdint>
 #include <functional>
 
 namespace kvscope::driver {
@@ -19,5 +22,9 @@ using IsKernel = std::function<bool(const void* function)>;
 // returns. Wrappers are known by their names, so in a stripped program it is in the function that calls the runtime.
 // The same holds if the stack cannot be unwound. Not thread-safe: the caller holds the lock of the runtime.
 [[nodiscard]] const void* user_call(const void* returns_to, const IsKernel& is_kernel);
+
+// As addr2line takes it: the offset from where the file of an address is loaded, or the address itself in a program that
+// is not position-independent. `file`: what dladdr says of the address.
+[[nodiscard]] std::uintptr_t place_in_file(const void* address, const Dl_info& file);
 
 }  // namespace kvscope::driver
