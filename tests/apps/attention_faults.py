@@ -1266,26 +1266,22 @@ def page_of_split(keys, n, page, count):
     return keys // page // size, keys // page % size, size
 
 
+def keep_pages_of_splits(k, rng, kept):
+    """Leaves the keys whose page kept(split, page in it, pages of a split, splits) keeps."""
+    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
+    only(k, lambda keys, n: kept(*page_of_split(keys, n, page, count), count))
+
+
 @fault("splits end a page early", "split_gap", "page_missing", "split_missing", "tile_keys_missing", "warp_missing",
        when=cut_pages)
 def _(k, rng):
-    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
-
-    def kept(keys, n):
-        split, own, size = page_of_split(keys, n, page, count)
-        return (split == count - 1) | (own < size - 1)
-    only(k, kept)
+    keep_pages_of_splits(k, rng, lambda split, page, size, count: (split == count - 1) | (page < size - 1))
 
 
 @fault("splits begin a page late", "split_gap", "page_missing", "split_missing", "one_split_used", "warp_missing",
        when=cut_pages)
 def _(k, rng):
-    page, count = k.shape.page, int(rng.choice([2, 3, 4]))
-
-    def kept(keys, n):
-        split, own, _ = page_of_split(keys, n, page, count)
-        return (split == 0) | (own > 0)
-    only(k, kept)
+    keep_pages_of_splits(k, rng, lambda split, page, size, count: (split == 0) | (page > 0))
 
 
 @fault("splits begin a page early", "split_overlap", "page_twice", when=cut_pages)

@@ -311,7 +311,7 @@ class Compared(Pictures):
 
 class LargerText(Pictures):
     def test_the_picture_is_as_high_as_its_text_needs(self):
-        """Regression: the last sequence was below the picture, whose scroll bar nobody can move."""
+        """Regression: the last sequence was below the picture, which does not scroll."""
         for view, words in (("sequences", [f"seq {n}" for n in range(6)]), ("pool", ["20", "21", "22", "23", "24"])):
             for scale in ("1", "1.5", "2"):
                 with self.subTest(view, scale=scale):
