@@ -320,7 +320,7 @@ const std::vector<double>& RowEvaluator::half_scores(const LaneHalves& lanes) co
     std::vector<double> q(dims), row(dims);
     const std::int64_t element = (query_ * problem_.query_heads + head_) * problem_.k.head_size;
     to_doubles(problem_.q_dtype, problem_.q + element * size_of(problem_.q_dtype), q);
-    half_scores_.resize(2 * at(std::bit_width(dims)), std::vector<double>(correct_.keys.size()));
+    half_scores_.resize(2 * static_cast<std::size_t>(std::bit_width(dims)), std::vector<double>(correct_.keys.size()));
     for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
       interruption_point();
       const KeyRead& key = correct_.keys[i];
