@@ -195,6 +195,11 @@ std::optional<Document::Stop> Document::stop_between(Position from, Position to)
   return {};
 }
 
+bool Document::at_breakpoint() const {
+  const Position now = cursor_.position();
+  return now.value > 0 && stop_between(Position(now.value - 1), now).has_value();
+}
+
 // --- breakpoints and events ------------------------------------------------------------------------------------------
 
 void Document::run_to_breakpoint() {

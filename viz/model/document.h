@@ -38,6 +38,7 @@ class Document final : public QObject {
   [[nodiscard]] const Lit& pinned_lit() const { return pinned_lit_; }
   [[nodiscard]] const Lit& hovered_lit() const { return hovered_lit_; }
   [[nodiscard]] const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
+  [[nodiscard]] bool at_breakpoint() const;  // whether the last event before the position matches a breakpoint
   [[nodiscard]] bool playing() const { return doing_ != Doing::standing; }  // also while searching for a breakpoint
   [[nodiscard]] double speed() const { return player_.speed(); }
 

@@ -33,6 +33,7 @@
 #include "viz/window/start_page.h"
 #include "viz/window/status_line.h"
 #include "viz/window/tile_bar.h"
+#include "viz/window/tour_panel.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
@@ -75,6 +76,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   connect_files();
   connect_writing();
   connect_compare();
+  connect_tour();
   connect(&asker_, &Asker::staged, this, [this](const std::shared_ptr<const Tile>& tile) {
     if (document_ && !document_->recorded_tile()) document_->show_tile(tile);
   });
@@ -132,7 +134,7 @@ void MainWindow::build_center() {
   attention_bar_ = new AttentionBar;
   load_bar_ = new BusyBar;
   job_bar_ = new BusyBar;
-  start_page_ = new StartPage(gallery_, labs_, recent_, actions_[Do::open]);
+  start_page_ = new StartPage(gallery_, labs_, recent_, actions_);
   compare_bar_ = new CompareBar(actions_);
   canvas_ = new Canvas;
   beside_canvas_ = new Canvas(Canvas::Side::compared);
@@ -191,6 +193,7 @@ void MainWindow::build_docks() {
   breakpoints_panel_ = new BreakpointsPanel;
   scenario_panel_ = new ScenarioPanel(actions_);
   lab_panel_ = new LabPanel;
+  tour_panel_ = new TourPanel(tour_);
   QDockWidget* why = add_dock(QStringLiteral("why"), why_, Do::show_why);
   QDockWidget* notes = add_dock(QStringLiteral("notes"), notes_, Do::show_notes);
   QDockWidget* events = add_dock(QStringLiteral("events"), events_, Do::show_events);
@@ -198,11 +201,13 @@ void MainWindow::build_docks() {
   QDockWidget* stops = add_dock(QStringLiteral("breakpoints"), breakpoints_panel_, Do::show_breakpoints);
   QDockWidget* scenario = add_dock(QStringLiteral("scenario"), scenario_panel_, Do::show_scenario);
   QDockWidget* lab = add_dock(QStringLiteral("lab"), lab_panel_, Do::show_lab);
+  QDockWidget* tour = add_dock(QStringLiteral("tour"), tour_panel_, Do::show_tour);
   setTabPosition(Qt::RightDockWidgetArea, QTabWidget::North);
   tabs_ = new DockTabs(*this);
-  for (QDockWidget* dock : {events, sequences, stops, lab}) tabifyDockWidget(notes, dock);
+  for (QDockWidget* dock : {events, sequences, stops, lab, tour}) tabifyDockWidget(notes, dock);
   tabifyDockWidget(why, scenario);
-  lab->hide();  // until a lab is open
+  lab->hide();  // until a lab is open, or the tour starts
+  tour->hide();
   notes->raise();
   why->raise();
   resizeDocks({why, notes}, {kDockWidth, kDockWidth}, Qt::Horizontal);
@@ -289,7 +294,9 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   for (void (Document::*kept)() : {&Document::position_changed, &Document::pinned_changed,
                                    &Document::breakpoints_changed, &Document::tile_changed}) {
     connect(document, kept, this, &MainWindow::changed);
+    connect(document, kept, this, &MainWindow::look_for_tour);
   }
+  connect(document, &Document::compared_changed, this, &MainWindow::look_for_tour);
   connect(document, &Document::position_changed, this, &MainWindow::visited);
   connect(document, &Document::pinned_changed, this, &MainWindow::visited);
   connect(document, &Document::tile_wanted, this, &MainWindow::visited);

@@ -19,6 +19,7 @@
 #include "core/scenario/notes.h"
 #include "viz/geometry/board.h"
 #include "viz/model/document.h"
+#include "viz/model/tour.h"
 #include "viz/window/actions.h"
 #include "viz/window/asker.h"
 #include "viz/window/backend.h"
@@ -50,6 +51,7 @@ class EventsPanel;
 class ExportBar;
 class StatusLine;
 class TileBar;
+class TourPanel;
 class FindBar;
 class KernelWindow;
 class LabPanel;
@@ -160,6 +162,13 @@ class MainWindow final : public QMainWindow {
   void ask_for_candidate();
   void open_pair(const QStringList& files);
 
+  // main_window_tour.cpp
+  void connect_tour();
+  void open_tour(bool from_the_start);
+  void start_tour();  // to be called when a file was opened
+  void show_tour_panel();
+  void look_for_tour();  // to be called when the document changed
+
   // main_window_writing.cpp
   void connect_writing();
   void ask_where_to_save();
@@ -213,8 +222,11 @@ class MainWindow final : public QMainWindow {
   ThemeSetting theme_setting_;
   const Theme* theme_;
   double font_scale_;
-  OpenWish wish_;                        // of the file that is being opened
-  bool lab_wanted_ = false;              // the next file that opens belongs to the lab that the panel shows
+  OpenWish wish_;            // of the file that is being opened
+  bool lab_wanted_ = false;  // the next file that opens belongs to the lab that the panel shows
+  Tour tour_;
+  QString tour_path_;                    // its scenario; empty: the gallery has none
+  bool tour_wanted_ = false;             // the tour starts when its scenario is open
   QString lab_file_;                     // the results that the lab panel shows; empty: none
   QString failed_;                       // the file that failed to open, if no other is open: Reload tries it again
   std::optional<SessionPlace> offered_;  // the state offered for restoring, until the offer is accepted or dismissed
@@ -252,6 +264,7 @@ class MainWindow final : public QMainWindow {
   NotesPanel* notes_ = nullptr;
   ScenarioPanel* scenario_panel_ = nullptr;
   LabPanel* lab_panel_ = nullptr;
+  TourPanel* tour_panel_ = nullptr;
   Caption* caption_ = nullptr;
   std::unique_ptr<Presentation> presentation_;
   std::vector<QPointer<KernelWindow>> kernels_;

@@ -97,7 +97,7 @@ void MainWindow::build_menus() {
   add(select, {Do::copy_explanation});
 
   build_view_menu(*menuBar()->addMenu(group_title(Group::view)));
-  add(*menuBar()->addMenu(group_title(Group::help)), {Do::commands, Do::help});
+  add(*menuBar()->addMenu(group_title(Group::help)), {Do::tour, Do::commands, Do::help});
 }
 
 void MainWindow::build_view_menu(QMenu& menu) {
@@ -108,7 +108,7 @@ void MainWindow::build_view_menu(QMenu& menu) {
   for (const Do id : {Do::beside, Do::motion}) menu.addAction(actions_[id]);
   menu.addSeparator();
   for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes,
-                      Do::show_scenario, Do::show_lab})
+                      Do::show_scenario, Do::show_lab, Do::show_tour})
     menu.addAction(actions_[id]);
   menu.addSeparator();
   for (const Do id : {Do::next_area, Do::previous_area, Do::focus_picture}) menu.addAction(actions_[id]);

@@ -89,7 +89,7 @@ void MainWindow::open(const QString& path, const OpenWish& wish) {
                                     {{tr("Try again"), [this, path] { open(path); }}}});
   }
   lab_file_.clear();
-  lab_wanted_ = false;
+  lab_wanted_ = tour_wanted_ = false;
   load(path, wish);
 }
 
@@ -210,6 +210,8 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   apply(std::exchange(wish_, {}));
   check_notes();
   show_remarks(QStringLiteral("bundle"), path, run->remarks());
+  start_tour();
+  look_for_tour();
   visited();
   recent_.add(path);
   if (!loader_.scenario()) canvas_->focusWithoutRing();

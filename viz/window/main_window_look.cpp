@@ -38,6 +38,7 @@
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
 #include "viz/window/tile_bar.h"
+#include "viz/window/tour_panel.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
@@ -110,6 +111,7 @@ void MainWindow::apply_theme() {
   notes_->set_theme(*theme_, font_scale_);
   scenario_panel_->set_theme(*theme_, font_scale_);
   lab_panel_->set_theme(*theme_, font_scale_);
+  tour_panel_->set_theme(*theme_, font_scale_);
   for (DockTitle* title : titles_) title->set_theme(*theme_);
   for (const QPointer<KernelWindow>& kernel : kernels_) {
     if (kernel) kernel->set_look(*theme_, font_scale_);

@@ -109,6 +109,7 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      true},
     {Do::show_lab, Group::view, SAY("&Lab"), "Alt+6", SAY("Goal and results of the lab that is open"), Icon::none,
      true},
+    {Do::show_tour, Group::view, SAY("To&ur"), "Alt+8", SAY("The current task of the tour"), Icon::none, true},
     {Do::next_area, Group::view, SAY("Ne&xt part of the window"), "F6",
      SAY("Keyboard focus to the next bar, dock, or the picture")},
     {Do::previous_area, Group::view, SAY("Pre&vious part of the window"), "Shift+F6",
@@ -126,6 +127,7 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      SAY("The picture on the whole screen with a caption; Page Down and Page Up step, B blacks out, Esc leaves"),
      Icon::none, true},
 
+    {Do::tour, Group::help, SAY("&Tour"), "Shift+F1", SAY("Learn the viewer in 13 tasks, which it checks")},
     {Do::commands, Group::help, SAY("&All actions by name..."), "Ctrl+Shift+P Ctrl+K",
      SAY("Type a part of an action's name and press Enter")},
     {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("All actions and their keys")},

@@ -70,6 +70,7 @@ enum class Do : std::uint8_t {
   show_notes,
   show_scenario,
   show_lab,
+  show_tour,
   next_area,
   previous_area,
   focus_picture,
@@ -81,6 +82,7 @@ enum class Do : std::uint8_t {
   font_smaller,
   font_normal,
   present,
+  tour,
   commands,
   help,
 };

@@ -45,9 +45,23 @@ QWidget* section(const QString& heading, QWidget* content) {
   return part;
 }
 
+QPushButton* button_of(const QString& text, QAction& action) {
+  auto* button = new QPushButton(text);
+  button->setAccessibleName(action.objectName());
+  const auto show = [button, &action] {
+    button->setEnabled(action.isEnabled());
+    button->setToolTip(action.toolTip());
+  };
+  show();
+  QObject::connect(&action, &QAction::changed, button, show);
+  QObject::connect(button, &QPushButton::clicked, &action, &QAction::trigger);
+  return button;
+}
+
 }  // namespace
 
-StartPage::StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recent, QAction* open, QWidget* parent)
+StartPage::StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recent, const Actions& actions,
+                     QWidget* parent)
     : QWidget(parent), recent_(recent) {
   setAccessibleName(tr("Start page"));
   title_ = new QLabel(tr("kvscope"));
@@ -59,7 +73,7 @@ StartPage::StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recen
   right_column->setSpacing(20);
   if (!labs.entries.empty() || !labs.why_empty.empty()) right_column->addWidget(build_labs(labs), 2);
   right_column->addWidget(build_recent(), 1);
-  right_column->addWidget(build_drop(open));
+  right_column->addWidget(build_drop(actions));
 
   auto* parts = new QHBoxLayout;
   parts->setSpacing(28);
@@ -68,8 +82,14 @@ StartPage::StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recen
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(32, 24, 32, 28);
   column->setSpacing(6);
-  column->addWidget(title_);
-  column->addWidget(words);
+  auto* head = new QHBoxLayout;
+  auto* name = new QVBoxLayout;
+  name->setSpacing(6);
+  name->addWidget(title_);
+  name->addWidget(words);
+  head->addLayout(name, 1);
+  head->addWidget(button_of(tr("Take the tour"), *actions[Do::tour]), 0, Qt::AlignBottom);
+  column->addLayout(head);
   column->addSpacing(14);
   column->addLayout(parts, 1);
   setFocusProxy(gallery_);
@@ -149,7 +169,7 @@ QWidget* StartPage::build_recent() {
   return section(tr("Recent files"), recent_list_);
 }
 
-QWidget* StartPage::build_drop(QAction* open) {
+QWidget* StartPage::build_drop(const Actions& actions) {
   auto* area = new QFrame;
   area->setProperty("drop", true);
   area->setAccessibleName(tr("Drop a scenario, a trace, a golden bundle or results of a lab here"));
@@ -158,10 +178,7 @@ QWidget* StartPage::build_drop(QAction* open) {
   drop_words_ = new QLabel(area->accessibleName());
   drop_words_->setAlignment(Qt::AlignCenter);
   drop_words_->setWordWrap(true);
-  auto* button = new QPushButton(tr("Open..."));
-  button->setAccessibleName(plain_text_of(entry(Do::open)));
-  button->setToolTip(open->toolTip());
-  connect(button, &QPushButton::clicked, open, &QAction::trigger);
+  auto* button = button_of(tr("Open..."), *actions[Do::open]);
   auto* column = new QVBoxLayout(area);
   column->setContentsMargins(20, 14, 20, 14);
   column->setSpacing(10);

@@ -6,6 +6,7 @@
 #include "viz/model/gallery_model.h"
 #include "viz/model/labs.h"
 #include "viz/view/theme.h"
+#include "viz/window/actions.h"
 #include "viz/window/recent_files.h"
 
 class QLabel;
@@ -20,7 +21,8 @@ class StartPage final : public QWidget {
   Q_OBJECT
  public:
   // Precondition (caller): gallery and recent outlive the page.
-  StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recent, QAction* open, QWidget* parent = nullptr);
+  StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recent, const Actions& actions,
+            QWidget* parent = nullptr);
   void set_theme(const Theme& theme, double font_scale);
 
  Q_SIGNALS:
@@ -34,7 +36,7 @@ class StartPage final : public QWidget {
   [[nodiscard]] QWidget* build_gallery(GalleryModel& gallery);
   [[nodiscard]] QWidget* build_labs(const Labs& labs);
   [[nodiscard]] QWidget* build_recent();
-  [[nodiscard]] QWidget* build_drop(QAction* open);
+  [[nodiscard]] QWidget* build_drop(const Actions& actions);
   void show_recent();
   void show_drop();
 
