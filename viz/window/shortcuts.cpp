@@ -127,7 +127,7 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      SAY("The picture on the whole screen with a caption; Page Down and Page Up step, B blacks out, Esc leaves"),
      Icon::none, true},
 
-    {Do::tour, Group::help, SAY("&Tour"), "Shift+F1", SAY("Learn the viewer in 13 tasks, which it checks")},
+    {Do::tour, Group::help, SAY("&Take the tour"), "Shift+F1", SAY("Learn the viewer in 13 tasks, which it checks")},
     {Do::commands, Group::help, SAY("&All actions by name..."), "Ctrl+Shift+P Ctrl+K",
      SAY("Type a part of an action's name and press Enter")},
     {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("All actions and their keys")},

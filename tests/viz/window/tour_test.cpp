@@ -72,7 +72,7 @@ class TourWindowTest : public testing_support::ScenarioTest {
 
 TEST_F(TourWindowTest, TheButtonOfTheStartPageOpensTheScenarioAtItsFirstStep) {
   EXPECT_FALSE(dock().isVisible());
-  click(button(*window->findChild<StartPage*>(), QStringLiteral("Tour")));
+  click(button(*window->findChild<StartPage*>(), QStringLiteral("Take the tour")));
   ASSERT_TRUE(at(TourTask::step));
   EXPECT_EQ(document().path(), path_of("first_light"));
   EXPECT_EQ(step(), StepIdx{0});
@@ -224,7 +224,7 @@ class EmptyGalleryTest : public TourWindowTest {
 TEST_F(EmptyGalleryTest, WithoutItsScenarioTheTourIsOffAndSaysWhy) {
   EXPECT_FALSE(action(Do::tour).isEnabled());
   EXPECT_TRUE(action(Do::tour).toolTip().contains(QStringLiteral("first_light.json")));
-  const QAbstractButton* const tour_button = button(*window->findChild<StartPage*>(), QStringLiteral("Tour"));
+  const QAbstractButton* const tour_button = button(*window->findChild<StartPage*>(), QStringLiteral("Take the tour"));
   ASSERT_NE(tour_button, nullptr);
   EXPECT_FALSE(tour_button->isEnabled());
   EXPECT_EQ(tour_button->toolTip(), action(Do::tour).toolTip());
