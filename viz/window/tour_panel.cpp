@@ -32,8 +32,10 @@ QString tour_words(TourTask task) {
       return TourPanel::tr("Click step %1 in the <i>Timeline</i>, or drag the bar at the top to it.")
           .arg(QString::number(Tour::kSeekTo.value));
     case TourTask::select_token:
-      return TourPanel::tr("Click the last token of sequence %1: the last filled cell of its row in <i>Sequences</i>.")
-          .arg(QString::number(Tour::kSequence.value));
+      return TourPanel::
+          tr("Click the last token of sequence %1: the last filled cell of its row in <i>Sequences</i>. If the cells "
+             "are small, zoom with the mouse wheel.")
+              .arg(QString::number(Tour::kSequence.value));
     case TourTask::find_block:
       return TourPanel::
           tr("Which block holds this token? Click it in <i>Block pool</i>, or click the name <i>block</i> in <i>Why "
