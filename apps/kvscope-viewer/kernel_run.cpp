@@ -213,6 +213,8 @@ class VirtualKernelRun final : public viz::KernelRun {
         return run_.to(ptx::StopReason::barrier);
       case KernelMove::event:
         return run_.to(ptx::StopReason::event);
+      case KernelMove::change:
+        return run_.change({ptx::Space::shared, wish.word.cta, wish.word.address, wish.word.bytes});
       case KernelMove::report:
         return run_.to(ptx::StopReason::report);
       case KernelMove::run:
@@ -235,7 +237,7 @@ class VirtualKernelRun final : public viz::KernelRun {
         return fmt::format("Breakpoint at {}:{}", file.filename().string(), place->second.line);
       }
       case ptx::StopReason::watchpoint:
-        return stop.what;
+        return "Changed: " + stop.what;
       case ptx::StopReason::barrier:
         return "Completed: " + stop.what;
       case ptx::StopReason::report:

@@ -104,10 +104,11 @@ void KernelSharedView::tell() {
   const auto under = pointer_ ? layout_now().word_at(*pointer_) : std::nullopt;
   const std::int64_t word = under.value_or(current_);
   if (word >= 0) return Q_EMIT told(word_sentence(shared_, word));
-  Q_EMIT told(shared_.bytes.empty() ? QString()
-                                    : tr("color and pattern: the warp that wrote a word last, as in Warps  ·  diagonal "
-                                         "lines: a copy  ·  outlined: by the last "
-                                         "step  ·  double click: go to before its write"));
+  Q_EMIT told(shared_.bytes.empty()
+                  ? QString()
+                  : tr("color and pattern: the warp that wrote a word last, as in Warps  ·  diagonal "
+                       "lines: a copy  ·  outlined: by the last "
+                       "step  ·  double click: go to before its write  ·  with Shift: to after its next change"));
 }
 
 void KernelSharedView::set_theme(const Theme& theme, double font_scale) {
@@ -208,7 +209,9 @@ void KernelSharedView::mousePressEvent(QMouseEvent* event) {
 }
 
 void KernelSharedView::mouseDoubleClickEvent(QMouseEvent* event) {
-  if (const auto word = layout_now().word_at(event->position())) want_write(*word);
+  const auto word = layout_now().word_at(event->position());
+  if (!word) return;
+  event->modifiers().testFlag(Qt::ShiftModifier) ? want_change(*word) : want_write(*word);
 }
 
 bool KernelSharedView::viewportEvent(QEvent* event) {
@@ -226,6 +229,8 @@ void KernelSharedView::keyPressEvent(QKeyEvent* event) {
     set_current(current_ < 0 ? 0 : std::clamp(current_ + words, std::int64_t{0}, last));
   };
   const Qt::KeyboardModifiers modifiers = event->modifiers() & ~Qt::KeypadModifier;
+  const bool enter = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
+  if (enter && modifiers == Qt::ShiftModifier && current_ >= 0) return want_change(current_);
   if (last < 0 || modifiers != Qt::NoModifier) return QAbstractScrollArea::keyPressEvent(event);
   switch (event->key()) {
     case Qt::Key_Left:
@@ -269,6 +274,11 @@ void KernelSharedView::set_current(std::int64_t word) {
 
 void KernelSharedView::want_write(std::int64_t word) {
   if (const KernelWriter* const writer = writer_of(word)) Q_EMIT write_wanted(writer->step);
+}
+
+void KernelSharedView::want_change(std::int64_t word) {
+  Q_EMIT change_wanted(shared_.base + static_cast<std::uint64_t>(word * kBankBytes),
+                       static_cast<int>(bytes_of(shared_, word)));
 }
 
 }  // namespace kvscope::viz

@@ -21,6 +21,8 @@ constexpr std::size_t kMostSnapshots = 64;
 constexpr std::size_t kRemembered = std::size_t{1} << 17;  // positions
 constexpr std::uint64_t kSearchSteps = 1 << 16;            // maximum steps to run past a stop before moving back to it
 
+constexpr int kNoNumber = 0;  // of a watch of one movement: those of add_watch() begin at 1
+
 std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory, const Watch& watch) {
   const std::byte* from = nullptr;
   if (watch.space == Space::shared) {
@@ -197,8 +199,8 @@ class ControlledRun::Watcher final : public Monitor {
       }
       const Position by = launch.step > 0 ? at(launch.step - 1) : Position{};
       note(launch.step, StopReason::watchpoint,
-           fmt::format("watchpoint {}: {} 0x{:05x}: {} -> {}", number, name(watch.space), watch.address, hex(before),
-                       hex(now)),
+           fmt::format("{}{} 0x{:05x}: {} -> {}", number == kNoNumber ? "" : fmt::format("watchpoint {}: ", number),
+                       name(watch.space), watch.address, hex(before), hex(now)),
            by);
       before = std::move(now);
       return;
@@ -378,6 +380,11 @@ Stop ControlledRun::steps(std::uint64_t count) {
 Stop ControlledRun::warp_step() {
   const Position now = position();
   return search({.from = launch_.step, .warp = &now});
+}
+
+Stop ControlledRun::change(const Watch& watch) {
+  const std::map<int, Watch> only{{kNoNumber, watch}};
+  return search({.from = launch_.step, .watches = &only});
 }
 
 Stop ControlledRun::line() {

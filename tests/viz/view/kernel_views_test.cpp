@@ -414,6 +414,22 @@ TEST_F(KernelSharedTest, EnterAndADoubleClickAskForTheWrite) {
   EXPECT_THAT(numbers_of(wanted), ElementsAre(9, 20, 20));
 }
 
+TEST_F(KernelSharedTest, WithShiftTheyAskForTheNextChange) {
+  view.set_shared(small_shared(), 30);
+  const QSignalSpy writes(&view, &KernelSharedView::write_wanted);
+  const QSignalSpy changes(&view, &KernelSharedView::change_wanted);
+  QTest::keyClick(&view, Qt::Key_Return, Qt::ShiftModifier);  // no word is chosen
+  EXPECT_EQ(changes.size(), 0);
+  QTest::mouseDClick(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, point_of(0));  // not written: it may be later
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::NoModifier, point_of(3));
+  QTest::keyClick(&view, Qt::Key_Return, Qt::ShiftModifier);
+  QTest::keyClick(&view, Qt::Key_Enter, Qt::ShiftModifier | Qt::KeypadModifier);
+  const int base = static_cast<int>(small_shared().base);
+  EXPECT_THAT(numbers_of(changes), ElementsAre(base, base + 12, base + 12));
+  for (const QList<QVariant>& change : changes) EXPECT_EQ(change[1].toInt(), 4);
+  EXPECT_EQ(writes.size(), 0);
+}
+
 // 227 KiB, the largest shared memory of a CTA: 1816 lines, of which a few are seen.
 TEST_F(KernelSharedTest, OnlyLinesThatAreSeenArePainted) {
   view.set_shared(large_shared(227 * 1024), 3);

@@ -45,6 +45,8 @@ inline std::int64_t fake_distance(KernelMove move) {
       return 7;
     case KernelMove::run:
       return 8;
+    case KernelMove::change:
+      return 9;
     default:
       return 0;
   }

@@ -625,6 +625,23 @@ TEST_F(KernelWindowTest, AWordLeadsToBeforeItsWrite) {
   EXPECT_EQ(window->state().step, 5U);
 }
 
+// The warp and its CTA stay shown: the next instruction may be one of another CTA.
+TEST_F(KernelWindowTest, AWordLeadsToAfterItsNextChange) {
+  open_and_start();
+  seek(20);
+  show_dock("shared");
+  auto* const shared = window->findChild<KernelSharedView*>();
+  const QPoint at = shared->layout_now().word(5).center().toPoint();
+  QTest::mouseDClick(shared->viewport(), Qt::LeftButton, Qt::ShiftModifier, at);
+  ASSERT_TRUE(rests());
+  EXPECT_EQ(window->state().step, 29U);
+  const KernelWish wish = backend.kernels.wishes().back();
+  EXPECT_EQ(wish.move, KernelMove::change);
+  EXPECT_EQ(wish.word, (KernelWord{0, 0x400 + 20, 4}));
+  EXPECT_EQ(std::pair(wish.cta, wish.warp), std::pair(0, 0));
+  EXPECT_EQ(wish.lanes, "all lanes");
+}
+
 // --- breakpoints -----------------------------------------------------------------------------------------------------
 
 TEST_F(KernelWindowTest, BreakpointsOfMarginAndKeyReachTheMovementAndOutliveARestart) {
