@@ -213,8 +213,8 @@ class VirtualKernelRun final : public viz::KernelRun {
         return run_.to(ptx::StopReason::barrier);
       case KernelMove::event:
         return run_.to(ptx::StopReason::event);
-      case KernelMove::change:
-        return run_.change({ptx::Space::shared, wish.word.cta, wish.word.address, wish.word.bytes});
+      case KernelMove::write:
+        return run_.to_write({ptx::Space::shared, wish.word.cta, wish.word.address, wish.word.bytes});
       case KernelMove::report:
         return run_.to(ptx::StopReason::report);
       case KernelMove::run:
@@ -237,7 +237,9 @@ class VirtualKernelRun final : public viz::KernelRun {
         return fmt::format("Breakpoint at {}:{}", file.filename().string(), place->second.line);
       }
       case ptx::StopReason::watchpoint:
-        return "Changed: " + stop.what;
+        return stop.what;
+      case ptx::StopReason::write:
+        return "Written: " + stop.what;
       case ptx::StopReason::barrier:
         return "Completed: " + stop.what;
       case ptx::StopReason::report:

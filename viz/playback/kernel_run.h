@@ -150,7 +150,7 @@ enum class KernelMove : std::uint8_t {
   warp,       // the next instruction of the same warp
   barrier,    // behind what completes a barrier
   event,      // behind the next effect that other threads can observe
-  change,     // behind the next instruction or copy that changes KernelWish::word
+  write,      // behind the next instruction or copy that writes KernelWish::word
   report,     // behind the next instruction that is reported
   run,        // to the next breakpoint or report
 };
@@ -172,7 +172,7 @@ struct KernelWord {
 struct KernelWish {
   KernelMove move = KernelMove::stay;
   std::uint64_t step = 0;            // seek
-  KernelWord word = {};              // change
+  KernelWord word = {};              // write
   std::int32_t cta = -1, warp = -1;  // whose registers are shown; -1: those of the next instruction
   std::string lanes = {};            // KernelGroup::lanes, for a warp with several groups; empty: its first
   std::vector<KernelBreakpoint> breakpoints = {};

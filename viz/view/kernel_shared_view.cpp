@@ -106,9 +106,9 @@ void KernelSharedView::tell() {
   if (word >= 0) return Q_EMIT told(word_sentence(shared_, word));
   Q_EMIT told(shared_.bytes.empty()
                   ? QString()
-                  : tr("color and pattern: the warp that wrote a word last, as in Warps  ·  diagonal "
-                       "lines: a copy  ·  outlined: by the last "
-                       "step  ·  double click: go to before its write  ·  with Shift: to after its next change"));
+                  : tr("double click: to before a word's last write  ·  with Shift: to after its next write  ·  "
+                       "color and pattern: the warp that wrote it last, as in Warps  ·  diagonal "
+                       "lines: a copy  ·  outlined: by the last step"));
 }
 
 void KernelSharedView::set_theme(const Theme& theme, double font_scale) {
@@ -211,7 +211,7 @@ void KernelSharedView::mousePressEvent(QMouseEvent* event) {
 void KernelSharedView::mouseDoubleClickEvent(QMouseEvent* event) {
   const auto word = layout_now().word_at(event->position());
   if (!word) return;
-  event->modifiers().testFlag(Qt::ShiftModifier) ? want_change(*word) : want_write(*word);
+  event->modifiers().testFlag(Qt::ShiftModifier) ? want_next_write(*word) : want_write(*word);
 }
 
 bool KernelSharedView::viewportEvent(QEvent* event) {
@@ -230,7 +230,7 @@ void KernelSharedView::keyPressEvent(QKeyEvent* event) {
   };
   const Qt::KeyboardModifiers modifiers = event->modifiers() & ~Qt::KeypadModifier;
   const bool enter = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
-  if (enter && modifiers == Qt::ShiftModifier && current_ >= 0) return want_change(current_);
+  if (enter && modifiers == Qt::ShiftModifier && current_ >= 0) return want_next_write(current_);
   if (last < 0 || modifiers != Qt::NoModifier) return QAbstractScrollArea::keyPressEvent(event);
   switch (event->key()) {
     case Qt::Key_Left:
@@ -276,9 +276,9 @@ void KernelSharedView::want_write(std::int64_t word) {
   if (const KernelWriter* const writer = writer_of(word)) Q_EMIT write_wanted(writer->step);
 }
 
-void KernelSharedView::want_change(std::int64_t word) {
-  Q_EMIT change_wanted(shared_.base + static_cast<std::uint64_t>(word * kBankBytes),
-                       static_cast<int>(bytes_of(shared_, word)));
+void KernelSharedView::want_next_write(std::int64_t word) {
+  Q_EMIT next_write_wanted(shared_.base + static_cast<std::uint64_t>(word * kBankBytes),
+                           static_cast<int>(bytes_of(shared_, word)));
 }
 
 }  // namespace kvscope::viz

@@ -32,7 +32,7 @@ class KernelSharedView final : public QAbstractScrollArea {
  Q_SIGNALS:
   void told(const QString& sentence);  // about the word under the pointer, else the current one, else the colors
   void write_wanted(qulonglong step);  // the position before the write of a word
-  void change_wanted(qulonglong address, int bytes);  // of a word: the position after its next change
+  void next_write_wanted(qulonglong address, int bytes);  // of a word: the position after its next write
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -49,7 +49,7 @@ class KernelSharedView final : public QAbstractScrollArea {
   void tell();
   void set_current(std::int64_t word);
   void want_write(std::int64_t word);
-  void want_change(std::int64_t word);
+  void want_next_write(std::int64_t word);
   [[nodiscard]] Look look_of(std::int64_t word) const;
   // The word's last writer; null: not written.
   [[nodiscard]] const KernelWriter* writer_of(std::int64_t word) const;

@@ -30,8 +30,8 @@ KernelHelp::KernelHelp(QWidget* window) : QDialog(window) {
       {tr("Another warp"), tr("Click in Warps"), tr("Show its registers and its CTA's shared memory")}));
   table->addTopLevelItem(new QTreeWidgetItem(
       {tr("Last writer"), tr("Double click on a word, or Enter"), tr("Go to the step before the write")}));
-  table->addTopLevelItem(new QTreeWidgetItem({tr("Next change"), tr("Shift and double click on a word, or Shift+Enter"),
-                                              tr("Go to the step after the word's next change")}));
+  table->addTopLevelItem(new QTreeWidgetItem({tr("Next write"), tr("Shift and double click on a word, or Shift+Enter"),
+                                              tr("Go to the step after the word's next write")}));
   for (int column = 0; column < 2; ++column) table->resizeColumnToContents(column);
   auto* all = new QVBoxLayout(this);
   all->addWidget(table);

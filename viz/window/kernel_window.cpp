@@ -225,12 +225,12 @@ void KernelWindow::build_docks() {
     warp_ = {};
     go({.move = KernelMove::seek, .step = step});
   });
-  connect(shared_, &KernelSharedView::change_wanted, this, [this](qulonglong address, int bytes) {
+  connect(shared_, &KernelSharedView::next_write_wanted, this, [this](qulonglong address, int bytes) {
     if (state_.shown < 0) return;
     // The CTA of the word stays the one that is shown.
     const KernelGroup& group = state_.groups[static_cast<std::size_t>(state_.shown)];
     warp_ = {group.cta, group.warp, group.lanes};
-    go({.move = KernelMove::change, .word = {group.cta, address, bytes}});
+    go({.move = KernelMove::write, .word = {group.cta, address, bytes}});
   });
   QWidget* const shared = page(tr("Shared memory"), {shared_, word_}, shared_);
 

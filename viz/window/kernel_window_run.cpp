@@ -127,7 +127,7 @@ void KernelWindow::go(const KernelWish& wish) {
   if (!wishes_.empty() && wishes_.back().move == KernelMove::seek && wish.move == KernelMove::seek) wishes_.pop_back();
   if (wishes_.size() >= kMostWishes) return;
   wishes_.push_back(wish);
-  const bool chosen = wish.move == KernelMove::stay || wish.move == KernelMove::seek || wish.move == KernelMove::change;
+  const bool chosen = wish.move == KernelMove::stay || wish.move == KernelMove::seek || wish.move == KernelMove::write;
   if (!chosen) warp_ = {};
   next_wish();
 }

@@ -21,8 +21,6 @@ constexpr std::size_t kMostSnapshots = 64;
 constexpr std::size_t kRemembered = std::size_t{1} << 17;  // positions
 constexpr std::uint64_t kSearchSteps = 1 << 16;            // maximum steps to run past a stop before moving back to it
 
-constexpr int kNoNumber = 0;  // of a watch of one movement: those of add_watch() begin at 1
-
 std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory, const Watch& watch) {
   const std::byte* from = nullptr;
   if (watch.space == Space::shared) {
@@ -33,6 +31,14 @@ std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory
   }
   if (from == nullptr) return {};  // the CTA has not begun, or has been removed
   return {from, from + watch.bytes};
+}
+
+std::vector<Writer> writers_of(const LastWriters& writers, const Watch& watch) {
+  std::vector<Writer> out;
+  for (std::int64_t i = 0; i < watch.bytes; ++i) {
+    out.push_back(writers.of(watch.cta, offset_of(watch.address) + static_cast<std::uint64_t>(i)));
+  }
+  return out;
 }
 
 std::string hex(const std::vector<std::byte>& bytes) {
@@ -58,9 +64,9 @@ std::int64_t size_of(const Launch& launch, const DeviceMemory& memory) {
 }  // namespace
 
 std::string_view name(StopReason reason) {
-  static constexpr std::array<std::string_view, 11> kNames = {"step",    "breakpoint", "watchpoint", "line",
-                                                              "barrier", "event",      "report",     "finished",
-                                                              "failed",  "beginning",  "interrupted"};
+  static constexpr std::array<std::string_view, 12> kNames = {"step",     "breakpoint", "watchpoint", "write",
+                                                              "line",     "barrier",    "event",      "report",
+                                                              "finished", "failed",     "beginning",  "interrupted"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -69,6 +75,7 @@ struct ControlledRun::Until {
   std::uint64_t from = 0;
   const std::map<int, std::vector<std::int32_t>>* breakpoints = nullptr;
   const std::map<int, Watch>* watches = nullptr;
+  const Watch* written = nullptr;
   bool barrier = false, event = false, report = false;
   // The warp whose next instruction ends the search; if `line` is set, the instruction must be at another line.
   const Position* warp = nullptr;
@@ -78,7 +85,8 @@ struct ControlledRun::Until {
 // Records which lane group ran at each step, and the first step at which a search condition holds.
 class ControlledRun::Watcher final : public Monitor {
  public:
-  explicit Watcher(const DeviceMemory& memory) : memory_(memory), positions_(kRemembered) {}
+  Watcher(const DeviceMemory& memory, const LastWriters& writers)
+      : memory_(memory), writers_(writers), positions_(kRemembered) {}
 
   void begin(const Until& until, const Launch& launch) {
     until_ = &until;
@@ -94,6 +102,7 @@ class ControlledRun::Watcher final : public Monitor {
     if (until.watches != nullptr) {
       for (const auto& [number, watch] : *until.watches) seen_[number] = bytes_of(launch, memory_, watch);
     }
+    if (until.written != nullptr) seen_writers_ = writers_of(writers_, *until.written);
   }
   void end() { until_ = nullptr; }
   // At the end of the launch there is no further instruction at which the bytes would be compared.
@@ -188,7 +197,9 @@ class ControlledRun::Watcher final : public Monitor {
     if (wants(&Until::event)) note_behind(launch, in_instruction, StopReason::event, {});
   }
   void look_at_bytes(const Launch& launch) {
-    if (until_ == nullptr || until_->watches == nullptr || hit_) return;
+    if (until_ == nullptr || hit_) return;
+    if (until_->written != nullptr) look_at_writers(launch);
+    if (until_->watches == nullptr) return;
     for (const auto& [number, watch] : *until_->watches) {
       std::vector<std::byte> now = bytes_of(launch, memory_, watch);
       std::vector<std::byte>& before = seen_[number];
@@ -199,19 +210,32 @@ class ControlledRun::Watcher final : public Monitor {
       }
       const Position by = launch.step > 0 ? at(launch.step - 1) : Position{};
       note(launch.step, StopReason::watchpoint,
-           fmt::format("{}{} 0x{:05x}: {} -> {}", number == kNoNumber ? "" : fmt::format("watchpoint {}: ", number),
-                       name(watch.space), watch.address, hex(before), hex(now)),
+           fmt::format("watchpoint {}: {} 0x{:05x}: {} -> {}", number, name(watch.space), watch.address, hex(before),
+                       hex(now)),
            by);
       before = std::move(now);
       return;
     }
   }
 
+  void look_at_writers(const Launch& launch) {
+    const Watch& watch = *until_->written;
+    std::vector<Writer> now = writers_of(writers_, watch);
+    if (now == seen_writers_) return;
+    seen_writers_ = std::move(now);
+    const std::vector<std::byte> bytes = bytes_of(launch, memory_, watch);
+    if (bytes.empty()) return;  // the CTA was removed
+    note(launch.step, StopReason::write, fmt::format("{} 0x{:05x}: {}", name(watch.space), watch.address, hex(bytes)),
+         launch.step > 0 ? at(launch.step - 1) : Position{});
+  }
+
   const DeviceMemory& memory_;
+  const LastWriters& writers_;
   std::vector<Position> positions_;  // [step % kRemembered]
   const Until* until_ = nullptr;
   std::vector<int> breaks_;  // [ops] number of the breakpoint there, or 0
   std::map<int, std::vector<std::byte>> seen_;
+  std::vector<Writer> seen_writers_;
   std::map<std::uint64_t, Stop> reports_;  // by the position behind the reported instruction
   bool hit_ = false;
   std::uint64_t step_ = 0;
@@ -222,7 +246,7 @@ ControlledRun::ControlledRun(Device& device, const LoadedModule& module, const L
                              std::int64_t most_snapshot_bytes)
     : memory_(device.memory()),
       monitor_(monitor),
-      watcher_(std::make_unique<Watcher>(device.memory())),
+      watcher_(std::make_unique<Watcher>(device.memory(), writers_)),
       most_snapshot_bytes_(most_snapshot_bytes) {
   for (MonitorChain* chain : {&all_, &again_}) {
     chain->add(*watcher_);
@@ -382,9 +406,8 @@ Stop ControlledRun::warp_step() {
   return search({.from = launch_.step, .warp = &now});
 }
 
-Stop ControlledRun::change(const Watch& watch) {
-  const std::map<int, Watch> only{{kNoNumber, watch}};
-  return search({.from = launch_.step, .watches = &only});
+Stop ControlledRun::to_write(const Watch& watch) {
+  return search({.from = launch_.step, .written = &watch});
 }
 
 Stop ControlledRun::line() {

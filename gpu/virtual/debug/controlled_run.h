@@ -44,6 +44,7 @@ enum class StopReason : std::uint8_t {
   step,        // the requested number of steps was executed
   breakpoint,  // before its instruction
   watchpoint,  // after the instruction that changed the bytes
+  write,       // after the instruction or copy that wrote the bytes
   line,        // a different source line
   barrier,     // after the instruction or copy that completed a barrier
   event,       // after an effect that other threads can observe
@@ -57,8 +58,7 @@ enum class StopReason : std::uint8_t {
 
 struct Stop {
   StopReason reason = StopReason::step;
-  std::string what;  // "breakpoint 1", "watchpoint 2: shared 0x00400: 00 00 80 3f -> 00 00 00 40"; may be empty. Of
-                     // change(): without the number
+  std::string what;  // "breakpoint 1", "shared 0x00400: 00 00 80 3f -> 00 00 00 40"; may be empty
   Position at;       // breakpoint or line: the next instruction; otherwise the instruction just executed
 };
 
@@ -94,12 +94,12 @@ class ControlledRun {
   Stop run();                       // to the next breakpoint, watchpoint or report, or to the end
   Stop steps(std::uint64_t count);  // warp instructions, of any warp
   // The next three end at the latest when that warp ends.
-  Stop warp_step();                 // until the next warp has executed one instruction
-  Stop line();                      // until that warp reaches a line that is shown differently (source_place.h)
-  Stop over();                      // the same, but not in functions that the line calls, also if they are inlined
-  Stop to(StopReason reason);       // barrier, event or report
-  Stop change(const Watch& watch);  // to after the next instruction or copy that changes these bytes
-  Stop seek(std::uint64_t step);    // to any position; past the end: the end
+  Stop warp_step();                   // until the next warp has executed one instruction
+  Stop line();                        // until that warp reaches a line that is shown differently (source_place.h)
+  Stop over();                        // the same, but not in functions that the line calls, also if they are inlined
+  Stop to(StopReason reason);         // barrier, event or report
+  Stop to_write(const Watch& watch);  // of shared memory: to after the next instruction or copy that writes any byte
+  Stop seek(std::uint64_t step);      // to any position; past the end: the end
   Stop back(std::uint64_t count);
   Stop back_line();  // to where that warp was last at a different line; at the end, to the last instruction
 

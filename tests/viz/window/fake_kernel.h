@@ -45,7 +45,7 @@ inline std::int64_t fake_distance(KernelMove move) {
       return 7;
     case KernelMove::run:
       return 8;
-    case KernelMove::change:
+    case KernelMove::write:
       return 9;
     default:
       return 0;

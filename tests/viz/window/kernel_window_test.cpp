@@ -626,7 +626,7 @@ TEST_F(KernelWindowTest, AWordLeadsToBeforeItsWrite) {
 }
 
 // The warp and its CTA stay shown: the next instruction may be one of another CTA.
-TEST_F(KernelWindowTest, AWordLeadsToAfterItsNextChange) {
+TEST_F(KernelWindowTest, AWordLeadsToAfterItsNextWrite) {
   open_and_start();
   seek(20);
   show_dock("shared");
@@ -636,7 +636,7 @@ TEST_F(KernelWindowTest, AWordLeadsToAfterItsNextChange) {
   ASSERT_TRUE(rests());
   EXPECT_EQ(window->state().step, 29U);
   const KernelWish wish = backend.kernels.wishes().back();
-  EXPECT_EQ(wish.move, KernelMove::change);
+  EXPECT_EQ(wish.move, KernelMove::write);
   EXPECT_EQ(wish.word, (KernelWord{0, 0x400 + 20, 4}));
   EXPECT_EQ(std::pair(wish.cta, wish.warp), std::pair(0, 0));
   EXPECT_EQ(wish.lanes, "all lanes");

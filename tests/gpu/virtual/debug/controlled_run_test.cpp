@@ -301,17 +301,18 @@ TEST(ControlledRun, SharedMemoryCanBeWatchedBeforeTheFirstStep) {
   EXPECT_EQ(run.run().reason, StopReason::finished);
 }
 
-// A breakpoint on the way does not end it. Bytes that no instruction changes lead to the end.
-TEST(ControlledRun, GoesToTheNextChangeOfBytes) {
+// A breakpoint on the way does not end it. Bytes that no instruction writes lead to the end.
+TEST(ControlledRun, GoesToTheNextWriteOfBytes) {
   const auto launch = steps_launch(3);
   ControlledRun run(launch->device, *launch->module, launch->config);
   run.add_breakpoint({1});
-  const Stop stop = run.change({.space = Space::shared, .cta = 0, .address = 0x404, .bytes = 4});
-  EXPECT_EQ(stop.reason, StopReason::watchpoint);
+  const Stop stop = run.to_write({.space = Space::shared, .cta = 0, .address = 0x404, .bytes = 4});
+  EXPECT_EQ(stop.reason, StopReason::write);
   EXPECT_EQ(stop.what.find("shared 0x00404: "), 0u);
   EXPECT_EQ(run.launch().program->statement(stop.at.pc).opcode, "st.shared.u32");
   EXPECT_EQ(stop.at.step + 1, run.step());
-  EXPECT_EQ(run.change({.space = Space::shared, .cta = 7, .address = 0x404, .bytes = 4}).reason, StopReason::finished);
+  EXPECT_EQ(run.to_write({.space = Space::shared, .cta = 7, .address = 0x404, .bytes = 4}).reason,
+            StopReason::finished);
 }
 
 // Interrupted after any number of questions, forward and backward, the launch continues with the same states.
