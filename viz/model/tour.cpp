@@ -39,7 +39,6 @@ bool is_shared_block(const Selection& pinned, const State& state) {
 
 void Tour::start() {
   active_ = true;
-  task_ = TourTask::step;
   done_.clear();
   remark_.clear();
   Q_EMIT changed();
@@ -51,14 +50,14 @@ void Tour::end() {
 }
 
 void Tour::skip(const Document& document) {
-  if (!active_ || task_ == TourTask::end) return;
+  if (!active_ || task() == TourTask::end) return;
   next(false);
   begin(document);
   Q_EMIT changed();
 }
 
 void Tour::look(const Document& document) {
-  if (!active_ || task_ == TourTask::end) return;
+  if (!active_ || task() == TourTask::end) return;
   const QString remark = std::exchange(remark_, {});
   if (does(document)) {
     next(true);
@@ -71,7 +70,6 @@ void Tour::look(const Document& document) {
 
 void Tour::next(bool done) {
   done_.push_back(done);
-  task_ = static_cast<TourTask>(done_.size());
   remark_.clear();
 }
 
@@ -82,7 +80,7 @@ void Tour::begin(const Document& document) {
   unfinished_tile_ = false;
 }
 
-// Whether the document shows what the task asks for; else remark_ is what it shows instead.
+// Whether the document shows the result of the task. If not, remark_ describes the last try.
 bool Tour::does(const Document& document) {
   const State& state = document.shown_state();
   const Selection& pinned = document.pinned();
@@ -90,7 +88,7 @@ bool Tour::does(const Document& document) {
     if (!right && !pinned.none() && pinned != before_) remark_ = selected(document);
     return right;
   };
-  switch (task_) {
+  switch (task()) {
     case TourTask::step:
       return state.step >= kForwardTo;
     case TourTask::step_back:

@@ -1,9 +1,9 @@
-// The tour: tasks that a new user does in one scenario of the gallery. The tour observes the document and judges what
-// it shows; how the user got there, by mouse, key or menu, does not matter. A wrong try gets a remark on what it shows.
+// The tour: tasks that a new user does in one scenario of the gallery. The tour observes the document. A task is done
+// when the document shows its result, by mouse, key or menu. After a wrong try, remark() describes the selected object.
 //
 //   tour.start();                       task step
 //   tour.look(document);                after every change of the document
-//   tour.task(), tour.remark()          what the panel shows
+//   tour.task(), tour.remark()          shown by the panel
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class Tour final : public QObject {
   using QObject::QObject;
 
   [[nodiscard]] bool active() const { return active_; }  // started, and not ended
-  [[nodiscard]] TourTask task() const { return task_; }
+  [[nodiscard]] TourTask task() const { return static_cast<TourTask>(done_.size()); }
   // Tasks [0, task()): whether the user did the task; false: it was skipped.
   [[nodiscard]] const std::vector<bool>& done() const { return done_; }
   [[nodiscard]] const QString& remark() const { return remark_; }  // of the last try; empty: nothing to remark
@@ -65,13 +65,12 @@ class Tour final : public QObject {
   [[nodiscard]] bool does(const Document& document);
 
   bool active_ = false;
-  TourTask task_ = TourTask::step;
   std::vector<bool> done_;
   QString remark_;
-  // Of the document when the task began:
+  // Of the document when the task began. Task step_back: from_ is the furthest position since then.
   Position from_{0};
   Selection before_;
-  std::int64_t page_size_ = 0;
+  std::int64_t page_size_ = 0;    // [tokens]
   bool unfinished_tile_ = false;  // since the task began, the tile was shown before all its bytes had landed
 };
 

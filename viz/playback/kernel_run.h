@@ -161,10 +161,10 @@ struct KernelBreakpoint {
   friend auto operator<=>(const KernelBreakpoint&, const KernelBreakpoint&) = default;
 };
 
-// Bytes of the shared memory of a CTA.
+// Bytes of the shared memory of a CTA: {0, 0x404, 4} is the second word of CTA 0, if its KernelShared::base is 0x400.
 struct KernelWord {
-  std::int32_t cta = -1;
-  std::uint64_t address = 0;
+  std::int32_t cta = -1;      // KernelGroup::cta
+  std::uint64_t address = 0;  // of the first byte, as KernelShared::base
   std::int64_t bytes = 4;
   friend bool operator==(const KernelWord&, const KernelWord&) = default;
 };

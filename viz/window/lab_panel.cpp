@@ -75,7 +75,6 @@ void LabPanel::clear() {
 
 void LabPanel::set_theme(const Theme& theme, double font_scale) {
   theme_ = &theme;
-  font_scale_ = font_scale;
   browser_->setFont(ui_font(kBodySize * font_scale));
   show_page();
 }

@@ -36,7 +36,6 @@ class LabPanel final : public QWidget {
   [[nodiscard]] QString test(std::size_t index);
 
   const Theme* theme_ = &theme(ThemeKind::dark);
-  double font_scale_ = 1;
   QTextBrowser* browser_;
   std::optional<LabEntry> lab_;
   std::optional<LabResult> result_;

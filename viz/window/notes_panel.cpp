@@ -65,7 +65,6 @@ void NotesPanel::set_document(Document* document) {
 
 void NotesPanel::set_theme(const Theme& theme, double font_scale) {
   theme_ = &theme;
-  font_scale_ = font_scale;
   browser_->setFont(ui_font(kBodySize * font_scale));
   show_notes();
 }

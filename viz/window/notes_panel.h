@@ -41,7 +41,6 @@ class NotesPanel final : public QWidget {
 
   QPointer<Document> document_;
   const Theme* theme_ = &theme(ThemeKind::dark);
-  double font_scale_ = 1;
   QTextBrowser* browser_;
   std::vector<NotePart> parts_;  // of the description that is shown
 };

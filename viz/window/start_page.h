@@ -20,7 +20,7 @@ class GalleryDelegate;
 class StartPage final : public QWidget {
   Q_OBJECT
  public:
-  // Precondition (caller): gallery and recent outlive the page.
+  // Precondition (caller): gallery, recent and actions outlive the page.
   StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recent, const Actions& actions,
             QWidget* parent = nullptr);
   void set_theme(const Theme& theme, double font_scale);

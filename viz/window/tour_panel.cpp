@@ -20,7 +20,7 @@ QString tour_key(Do id) {
   return html;
 }
 
-// What to do.
+// The instructions of a task.
 QString tour_words(TourTask task) {
   switch (task) {
     case TourTask::step:
@@ -76,7 +76,7 @@ QString tour_words(TourTask task) {
       .arg(tour_key(Do::close), tour_key(Do::open), tour_key(Do::help), tour_key(Do::commands));
 }
 
-// What the window shows when the task is done.
+// The explanation of the picture after the task.
 QString tour_result(TourTask task) {
   switch (task) {
     case TourTask::step:
@@ -114,8 +114,7 @@ QString tour_result(TourTask task) {
     case TourTask::change:
       return TourPanel::tr(
           "The table below the fields compares both runs: fewer tokens are found in the cache, because only whole "
-          "pages "
-          "are shared.");
+          "pages are shared.");
     case TourTask::compare:
       return TourPanel::tr(
                  "The changed run is at the left, the run of the file at the right, both at the same step. %1 goes to "
@@ -189,7 +188,6 @@ void TourPanel::set_away(bool away) {
 
 void TourPanel::set_theme(const Theme& theme, double font_scale) {
   theme_ = &theme;
-  font_scale_ = font_scale;
   browser_->setFont(ui_font(kBodySize * font_scale));
   show_page();
 }

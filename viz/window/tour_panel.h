@@ -37,7 +37,6 @@ class TourPanel final : public QWidget {
   const Tour& tour_;
   bool away_ = false;
   const Theme* theme_ = &theme(ThemeKind::dark);
-  double font_scale_ = 1;
   QTextBrowser* browser_;
 };
 

@@ -1,5 +1,5 @@
-// The tour: every task is done by what the document shows, wrong tries get a remark, and what the tasks state about
-// their scenario is true of it.
+// The tour: each task is done by a state of the document, wrong tries get a remark, and the statements of the tasks are
+// true of their scenario.
 #include "viz/model/tour.h"
 
 #include <gmock/gmock.h>

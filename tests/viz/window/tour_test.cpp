@@ -78,6 +78,7 @@ TEST_F(TourWindowTest, TheButtonOfTheStartPageOpensTheScenarioAtItsFirstStep) {
   EXPECT_EQ(step(), StepIdx{0});
   EXPECT_TRUE(dock().isVisible());
   EXPECT_THAT(text(), HasSubstr("Task 1 of 13"));
+  EXPECT_THAT(tip_of(entry(Do::tour)).toStdString(), HasSubstr(std::to_string(kTourTasks) + " tasks"));
 }
 
 TEST_F(TourWindowTest, IsDoneWithTheKeysAndClicksThatItNames) {
