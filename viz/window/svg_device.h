@@ -11,34 +11,27 @@
 // Images are embedded. The file does not refer to other files, and the same painting gives the same bytes.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <QtCore/QSizeF>
 #include <QtCore/QString>
-#include <QtGui/QPaintDevice>
+
+#include "viz/window/vector_device.h"
 
 namespace kvscope::viz {
 
-class SvgDevice final : public QPaintDevice {
+class SvgDevice final : public VectorDevice {
  public:
   // `size` is in the painter's pixels; it is shown `scale` times as large.
   SvgDevice(QSizeF size, double scale, QString title);
-  ~SvgDevice() override;
 
-  [[nodiscard]] QPaintEngine* paintEngine() const override;
   // The document. Precondition (caller): QPainter::end() was called.
   [[nodiscard]] std::string bytes() const;
 
- protected:
-  [[nodiscard]] int metric(PaintDeviceMetric metric) const override;
-
  private:
   class Engine;
-  QSizeF size_;
   double scale_;
   QString title_;
-  std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace kvscope::viz
