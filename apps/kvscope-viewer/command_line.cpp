@@ -53,7 +53,7 @@ void add_options(CLI::App& app, Words& words) {
       "the result of a lab's check, which opens at its first failed test: without --step, --view and --candidate");
   CLI::Option* render =
       app.add_option("--render", words.render,
-                     "Write a picture of a run to a .png, .svg or .pdf file, or an animation to a .gif, "
+                     "Write a picture of a run to a .png, .svg, .pdf or .tikz file, or an animation to a .gif, "
                      ".webm or .mp4 file (videos need the program ffmpeg), and exit; needs no display")
           ->type_name("OUT")
           ->check(writes_file());
@@ -296,8 +296,9 @@ RenderRequest render_request(const Words& words) {
   request.out = *words.render;
   const auto format = viz::picture_format(QString::fromStdString(request.out));
   if (!format) {
-    faults.push_back({"--render", fmt::format("'{}' has no known extension: use .png, .svg, .pdf, .gif, .webm or .mp4",
-                                              request.out)});
+    faults.push_back(
+        {"--render",
+         fmt::format("'{}' has no known extension: use .png, .svg, .pdf, .tikz, .gif, .webm or .mp4", request.out)});
   }
   check_motion(words, format, faults);
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");

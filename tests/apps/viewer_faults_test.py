@@ -205,9 +205,9 @@ def rewrite_block(db):
 # Situation, command line, every fault.
 OWN_WORDS = [
     ("unknown ending", "--render a.bmp --scenario good.json",
-     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf, .gif, .webm or .mp4"]),
+     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf, .tikz, .gif, .webm or .mp4"]),
     ("no ending", "--render picture --scenario good.json",
-     ["command line: --render: 'picture' has no known extension: use .png, .svg, .pdf, .gif, .webm or .mp4"]),
+     ["command line: --render: 'picture' has no known extension: use .png, .svg, .pdf, .tikz, .gif, .webm or .mp4"]),
     ("no run", "--render a.png",
      ["command line: --render: needs a run to show: add --scenario FILE or --trace FILE"]),
     ("two runs", "good.kvt --render a.png --scenario good.json",
@@ -230,7 +230,7 @@ OWN_WORDS = [
     ("scale that is no number", "--render a.png --scenario good.json --scale big",
      ["command line: --scale: 'big' is not a valid number: see 'kvscope-viewer --help'"]),
     ("everything at once", "--render a.bmp --scenario good.json --scale 0 --fps 1000 --font-scale nan --size 1",
-     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf, .gif, .webm or .mp4",
+     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf, .tikz, .gif, .webm or .mp4",
       "command line: --scale: 0 is outside [0.25, 8]: 2 is for a HiDPI screen",
       "command line: --size: '1' is not WIDTHxHEIGHT in pixels, such as 1600x1000",
       "command line: --fps: 1000 is outside [0.1, 50]: a GIF counts hundredths of a second",
@@ -321,7 +321,7 @@ OWN_WORDS = [
     ("sizes with words behind them or no second number", "--render a.png --scenario good.json --size 100x",
      ["command line: --size: '100x' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
     ("a size with a unit, and a motion in a file of no format", "--render a.bmp --scenario good.json --size 100x100px --between 0.5",
-     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf, .gif, .webm or .mp4",
+     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf, .tikz, .gif, .webm or .mp4",
       "command line: --size: '100x100px' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
     ("sizes of another form", "--render a.png --scenario good.json --size 100*100",
      ["command line: --size: '100*100' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
@@ -474,7 +474,7 @@ class OwnWords(Faults):
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_a_folder_that_may_not_be_written_to(self):
         os.mkdir(self.path("locked"), 0o500)
-        for ending in ("png", "svg", "pdf", "gif"):
+        for ending in ("png", "svg", "pdf", "tikz", "gif"):
             self.assertEqual(self.faults(f"--render locked/a.{ending} --scenario good.json"),
                              [f"locked/a.{ending}: cannot be written: Permission denied"])
 

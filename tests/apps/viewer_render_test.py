@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -328,7 +329,7 @@ class SameEverywhere(Pictures):
                         no_display(QT_SCALE_FACTOR="2", QT_FONT_DPI="200", QT_QPA_PLATFORM="xcb"),
                         no_display(LANG="de_DE.UTF-8", LC_ALL="de_DE.UTF-8", TZ="Asia/Tokyo"),
                         {"PATH": os.environ["PATH"]}]
-        for ending in ("png", "svg", "pdf", "gif"):
+        for ending in ("png", "svg", "pdf", "tikz", "gif"):
             with self.subTest(ending):
                 more = ["--step", "2", "--to", "5"] if ending == "gif" else []
                 made = {self.bytes_of("--scenario", gallery("first_light"), "--size", "700x450", *more, ending=ending,
@@ -445,12 +446,47 @@ class Pdf(Pictures):
         self.assertNotIn(b"CreationDate", data)
 
 
+class Tikz(Pictures):
+    VIEWS = (("--scenario", gallery("first_light"), "--step", "6"),
+             ("--scenario", gallery("mla"), "--tile", "seq 0 token 70 k tma", "--theme", "light"),
+             ("--scenario", gallery("first_light"), "--step", "12", "--flow", "seq 0 tile 8"))
+
+    def test_scopes_match_and_every_color_is_defined_once(self):
+        for arguments in self.VIEWS:
+            with self.subTest(arguments):
+                text = self.bytes_of(*arguments, ending="tikz").decode()
+                self.assertEqual(text.count("\\begin{scope}"), text.count("\\end{scope}"))
+                defined = re.findall(r"\\definecolor\{(c\d+)\}", text)
+                self.assertEqual(len(defined), len(set(defined)))
+                used = set(re.findall(r"[\[=,](c\d+)[\],]", text))
+                self.assertEqual(set(defined), used)
+                commands = set(re.findall(r"^\\([a-z]+)", text, re.MULTILINE))
+                self.assertLessEqual(commands, {"begin", "end", "def", "definecolor", "path", "fill", "draw", "clip", "node"})
+
+    def test_latex_reads_it(self):
+        if not shutil.which("pdflatex"):
+            self.skipTest("pdflatex is not installed: apt-get install texlive-latex-base texlive-pictures")
+        for number, arguments in enumerate(self.VIEWS):
+            with self.subTest(arguments), tempfile.TemporaryDirectory() as out:
+                with open(os.path.join(out, "picture.tikz"), "wb") as file:
+                    file.write(self.bytes_of(*arguments, ending="tikz"))
+                with open(os.path.join(out, "page.tex"), "w", encoding="utf-8") as file:
+                    file.write("\\documentclass{article}\\usepackage{tikz}\\begin{document}\n"
+                               "\\resizebox{\\linewidth}{!}{\\input{picture.tikz}}\n\\end{document}\n")
+                done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"], cwd=out,
+                                      capture_output=True, check=False)
+                log = content(os.path.join(out, "page.log"))
+                self.assertEqual(done.returncode, 0, log[-2000:])
+                self.assertNotIn("Missing character", log)
+                self.assertIn("Output written on page.pdf (1 page", log)
+
+
 class WholeOrNotThere(Pictures):
     def test_what_was_there_is_replaced_whole_and_stays_when_the_disk_is_full(self):
         def no_room():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-        for ending in ("png", "svg", "pdf", "gif"):
+        for ending in ("png", "svg", "pdf", "tikz", "gif"):
             with self.subTest(ending):
                 path = self.file("a." + ending)
                 with open(path, "w", encoding="utf-8") as file:

@@ -1,5 +1,7 @@
 #include "viz/window/export.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -24,6 +26,7 @@
 #include "viz/window/export_check.h"
 #include "viz/window/film_writer.h"
 #include "viz/window/svg_device.h"
+#include "viz/window/tikz_device.h"
 
 namespace kvscope::viz {
 namespace {
@@ -264,6 +267,18 @@ std::string svg_of(const Painting& painting, const Picture& picture) {
   return device.bytes();
 }
 
+std::string tikz_of(const Painting& painting, const Picture& picture, const QString& path) {
+  TikzDevice device(size_of(picture), picture.scale, painting.title());
+  painting.paint(device, 1);
+  if (device.shapes() > kMostTikzShapes) {
+    throw InputError(path.toStdString(),
+                     {{"", fmt::format("the picture has {} shapes, more than the {} that fit into the memory of LaTeX: "
+                                       "choose another view or a smaller size, or write a .pdf",
+                                       device.shapes(), kMostTikzShapes)}});
+  }
+  return device.bytes();
+}
+
 void write_film(PictureFormat format, const std::filesystem::path& path, const Run& run, Painting& painting,
                 const Picture& picture, const FrameProgress& progress) {
   PendingFile pending(path);
@@ -360,6 +375,9 @@ void write_picture(const QString& path, const std::shared_ptr<const Run>& run, c
       break;
     case PictureFormat::pdf:
       write_file_atomically(file, view_of(pdf_of(painting, picture)));
+      break;
+    case PictureFormat::tikz:
+      write_file_atomically(file, tikz_of(painting, picture, path));
       break;
     default:
       write_film(format, file, *run, painting, picture, progress);

@@ -1,5 +1,6 @@
-// Pictures of the canvas: PNG, SVG, PDF, and animations as GIF, WebM or MP4. The menu and `kvscope-viewer --render`
-// both use this function. It paints with paint_board, so a picture equals the canvas at the same size.
+// Pictures of the canvas: PNG, SVG, PDF, TikZ, and animations as GIF, WebM or MP4. The menu and
+// `kvscope-viewer --render` both use this function. It paints with paint_board, so a picture equals the canvas at the
+// same size.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 
 namespace kvscope::viz {
 
-enum class PictureFormat : std::uint8_t { png, svg, pdf, gif, webm, mp4 };
+enum class PictureFormat : std::uint8_t { png, svg, pdf, tikz, gif, webm, mp4 };
 // The format of a file name's extension, ignoring case; nullopt for any other extension.
 [[nodiscard]] std::optional<PictureFormat> picture_format(const QString& path);
 // Whether a file of the format holds several pictures, one after the other.
@@ -28,6 +29,7 @@ enum class PictureFormat : std::uint8_t { png, svg, pdf, gif, webm, mp4 };
 
 inline constexpr int kSmallestPicture = 64, kLargestPicture = 16384;  // [px] of a side, after scaling
 inline constexpr std::int64_t kMostFrames = 10'000;                   // painted for an animation
+inline constexpr std::int64_t kMostTikzShapes = 8'000;               // that pdfTeX's memory holds
 inline constexpr double kSlowestFrames = 0.1, kFastestFrames = 50;    // [frames/s] GIF delays are multiples of 1/100 s
 inline constexpr int kBetweenRuns = 8;       // [px] logical, between two runs: 796 each of 1600
 inline constexpr double kMotionShare = 0.6;  // of the time of a frame: with motion, how long it takes to come there
@@ -91,7 +93,8 @@ void write_png(const QString& path, QImage image, double scale);
 
 // Writes a temporary file beside the target and renames it, so the target is never incomplete. Throws InputError (the
 // path, the problem, the next step) for an unknown extension, a size outside the limits, several frames for a format
-// that has only one, more than kMostFrames, a folder without write permission, a video without ffmpeg.
+// that has only one, more than kMostFrames, a .tikz of more than kMostTikzShapes, a folder without write permission, a
+// video without ffmpeg.
 void write_picture(const QString& path, const std::shared_ptr<const Run>& run, const Picture& picture,
                    const FrameProgress& progress = {});
 

@@ -58,6 +58,7 @@ void ExportBar::build() {
   format_->addItem(tr("PNG"), static_cast<int>(PictureFormat::png));
   format_->addItem(tr("SVG"), static_cast<int>(PictureFormat::svg));
   format_->addItem(tr("PDF"), static_cast<int>(PictureFormat::pdf));
+  format_->addItem(tr("TikZ for LaTeX"), static_cast<int>(PictureFormat::tikz));
   format_->addItem(tr("animated GIF"), static_cast<int>(PictureFormat::gif));
   format_->addItem(tr("WebM video"), static_cast<int>(PictureFormat::webm));
   format_->addItem(tr("MP4 video"), static_cast<int>(PictureFormat::mp4));
@@ -147,6 +148,8 @@ QString ExportBar::suffix() const {
       return QStringLiteral("svg");
     case PictureFormat::pdf:
       return QStringLiteral("pdf");
+    case PictureFormat::tikz:
+      return QStringLiteral("tikz");
     case PictureFormat::gif:
       return QStringLiteral("gif");
     case PictureFormat::webm:

@@ -14,7 +14,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::array<const char*, 6> kEndings{"png", "svg", "pdf", "gif", "webm", "mp4"};
+constexpr std::array<const char*, 7> kEndings{"png", "svg", "pdf", "tikz", "gif", "webm", "mp4"};
 constexpr const char* kWriteFilm = "write a .gif, .webm or .mp4";
 
 void check_size(const Picture& picture, std::vector<Fault>& faults) {
@@ -83,7 +83,7 @@ void check_frames(const Run& run, const Picture& picture, PictureFormat format, 
     faults.push_back({"", fmt::format("{} frames per second is outside [{}, {}]", picture.frames_per_second,
                                       kSlowestFrames, kFastestFrames)});
   }
-  if (picture.between && (format == PictureFormat::svg || format == PictureFormat::pdf)) {
+  if (picture.between && format != PictureFormat::png && !is_film(format)) {
     faults.push_back({"", fmt::format("a picture between two steps consists of pixels, and a .{} file of shapes: write "
                                       "a .png",
                                       ending_of(format))});
@@ -133,8 +133,8 @@ PictureFormat check_picture(const QString& path, const Run& run, const Picture& 
   std::vector<Fault> faults;
   if (!format)
     faults.push_back({"",
-                      "the extension is not that of a picture format: use .png, .svg, .pdf, .gif, .webm or "
-                      ".mp4"});
+                      "the extension is not that of a picture format: use .png, .svg, .pdf, .tikz, .gif, .webm "
+                      "or .mp4"});
   check_size(picture, faults);
   check_frames(run, picture, format.value_or(PictureFormat::gif), faults);
   if (picture.view == View::attention && picture.last_row && *picture.last_row > run.row_at(picture.position) &&

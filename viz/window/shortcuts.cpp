@@ -31,7 +31,7 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::save_scenario, Group::file, SAY("Save s&cenario as..."), "Ctrl+Shift+S",
      SAY("Write the scenario with its changes to a file"), Icon::save},
     {Do::export_picture, Group::file, SAY("&Export picture..."), "Ctrl+E",
-     SAY("Write the picture as PNG, SVG or PDF, or an animation as GIF, WebM or MP4"), Icon::picture},
+     SAY("Write the picture as PNG, SVG, PDF or TikZ, or an animation as GIF, WebM or MP4"), Icon::picture},
     {Do::close, Group::file, SAY("&Close"), "Ctrl+W", SAY("Close the file and show the start page")},
     {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Quit the program")},
 

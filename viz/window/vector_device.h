@@ -84,6 +84,7 @@ class VectorDevice : public QPaintDevice {
   VectorDevice(QSizeF size, std::unique_ptr<VectorEngine> engine) : size_(size), engine_(std::move(engine)) {}
   [[nodiscard]] int metric(PaintDeviceMetric metric) const override;
   [[nodiscard]] QSizeF size() const { return size_; }
+  [[nodiscard]] const VectorEngine& engine() const { return *engine_; }
   // Precondition (caller): QPainter::end() was called.
   [[nodiscard]] const std::string& body() const;
 

@@ -118,6 +118,7 @@ TEST_F(Export, TheExtensionSelectsTheFormatIgnoringCase) {
   EXPECT_EQ(picture_format(QStringLiteral("a/b.png")), PictureFormat::png);
   EXPECT_EQ(picture_format(QStringLiteral("b.SVG")), PictureFormat::svg);
   EXPECT_EQ(picture_format(QStringLiteral("b.c.Pdf")), PictureFormat::pdf);
+  EXPECT_EQ(picture_format(QStringLiteral("b.TikZ")), PictureFormat::tikz);
   EXPECT_EQ(picture_format(QStringLiteral("b.gif")), PictureFormat::gif);
   EXPECT_EQ(picture_format(QStringLiteral("b.WebM")), PictureFormat::webm);
   EXPECT_EQ(picture_format(QStringLiteral("b.mp4")), PictureFormat::mp4);
@@ -252,10 +253,25 @@ TEST_F(Export, APdfIsOnePageOfTheBoardsSizeWithItsFontsInIt) {
   EXPECT_EQ(count("/Subtype /Image"), 0) << "a picture of cells has no pixels";
 }
 
+TEST_F(Export, ATikzOfMoreShapesThanLatexHoldsIsRejected) {
+  write("a.tikz", at_row(7));
+  EXPECT_THAT(bytes("a.tikz"), testing::AllOf(testing::StartsWith("% First light, step 6\n"), HasSubstr("{Block pool}}"),
+                                              testing::EndsWith("\\end{tikzpicture}%\n")));
+  run_ = gallery_run("page_size_fragmentation");
+  Picture picture = at_row(9);
+  picture.view = View::pool;
+  picture.size = {2400, 1800};
+  const std::vector<std::string> said = faults("b.tikz", picture);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], testing::MatchesRegex("b.tikz: the picture has [0-9]+ shapes, more than the 8000 that fit into the "
+                                             "memory of LaTeX: choose another view or a smaller size, or write a .pdf"));
+  EXPECT_THAT(files(), ElementsAre("a.tikz"));
+}
+
 TEST_F(Export, TheSamePictureIsTheSameBytes) {
   Picture picture = at_row(7);
   picture.selection = of_block(BlockIdx{2});
-  for (const std::string ending : {".png", ".svg", ".pdf", ".gif"}) {
+  for (const std::string ending : {".png", ".svg", ".pdf", ".tikz", ".gif"}) {
     write("a" + ending, picture);
     write("b" + ending, picture);
     EXPECT_EQ(bytes("a" + ending), bytes("b" + ending)) << ending;
@@ -268,8 +284,8 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   picture.size = {10, 20'000};
   picture.scale = 2;
   EXPECT_THAT(faults("a.bmp", picture),
-              ElementsAre("a.bmp: the extension is not that of a picture format: use .png, .svg, .pdf, .gif, "
-                          ".webm or .mp4",
+              ElementsAre("a.bmp: the extension is not that of a picture format: use .png, .svg, .pdf, .tikz, "
+                          ".gif, .webm or .mp4",
                           "a.bmp: a width of 20 px is outside [64, 16384]: choose another size or scale",
                           "a.bmp: a height of 40000 px is outside [64, 16384]: choose another size or scale"));
   picture = at_row(7);
@@ -668,7 +684,7 @@ TEST_F(Export, FaultsOfTilesMotionsAndLengthsAreNamed) {
   picture.last_tile_event = 6;
   EXPECT_THAT(faults("a.png", picture), ElementsAre("a.png: events 5 to 6 of the tile are several pictures, and a .png file holds one: "
                                                     "write a .gif, .webm or .mp4"));
-  for (const char* name : {"a.svg", "a.pdf"}) {
+  for (const char* name : {"a.svg", "a.pdf", "a.tikz"}) {
     picture = at_row(3);
     picture.between = 0.5;
     EXPECT_THAT(faults(name, picture), ElementsAre(std::string(name) + ": a picture between two steps consists of pixels, and a " +
@@ -707,7 +723,7 @@ TEST_F(Export, StillsOfATileAreTheEndsOfItsActionsWithinTheEvents) {
 }
 
 TEST_F(Export, AMissingFolderIsReportedForEveryFormat) {
-  for (const std::string name : {"no/a.png", "no/a.svg", "no/a.pdf", "no/a.gif"}) {
+  for (const std::string name : {"no/a.png", "no/a.svg", "no/a.pdf", "no/a.tikz", "no/a.gif"}) {
     EXPECT_THAT(faults(name, at_row(7)), ElementsAre(name + ": cannot be written: No such file or directory"));
   }
 }

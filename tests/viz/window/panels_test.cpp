@@ -586,7 +586,8 @@ TEST_F(WritingTest, AnExportThatFailsShowsWhyAndKeepsTheDocument) {
   document().pin(of_block(BlockIdx{2}));
   const Document* before = window->document();
   for (const char* name :
-       {"/nowhere/at/all.png", "/nowhere/at/all.svg", "/nowhere/at/all.pdf", "/nowhere/at/all.gif"}) {
+       {"/nowhere/at/all.png", "/nowhere/at/all.svg", "/nowhere/at/all.pdf", "/nowhere/at/all.tikz",
+        "/nowhere/at/all.gif"}) {
     window->actions()[Do::export_picture]->trigger();
     click(button(the<ExportBar>(), QStringLiteral("Save the picture")));
     auto* dialog = window->findChild<QFileDialog*>();

@@ -11,6 +11,7 @@
 #include <QtWidgets/QTextBrowser>
 
 #include "tests/viz/window/scenario_window.h"
+#include "viz/playback/tile_selection.h"
 #include "viz/window/start_page.h"
 #include "viz/window/tour_panel.h"
 #include "viz/window/why_panel.h"
