@@ -475,7 +475,7 @@ class Tikz(Pictures):
                                "\\resizebox{\\linewidth}{!}{\\input{picture.tikz}}\n\\end{document}\n")
                 done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"], cwd=out,
                                       capture_output=True, check=False)
-                log = content(os.path.join(out, "page.log"))
+                log = content(os.path.join(out, "page.log")).decode("utf-8", "replace")
                 self.assertEqual(done.returncode, 0, log[-2000:])
                 self.assertNotIn("Missing character", log)
                 self.assertIn("Output written on page.pdf (1 page", log)
