@@ -735,6 +735,30 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
                               input="watch shared 0x404 4\nrun\n", capture_output=True, text=True, timeout=300, check=False)
         self.assertIn("watchpoint 1\nstopped at watchpoint 1: shared 0x00404: ff ff ff ff -> 01 00 00 00\nstep 5 ", done.stdout)
 
+    def test_write_stops_at_a_write_that_changes_nothing_and_a_watchpoint_does_not(self):
+        ptx = os.path.join(self.folder.name, "twice.ptx")
+        with open(ptx, "w", encoding="utf-8") as file:
+            file.write(""".version 8.0\n.target sm_90a\n.address_size 64
+.visible .entry twice(.param .u64 out) {
+.reg .pred %p1;\n.reg .b32 %r<4>;\n.shared .align 4 .b8 words[256];
+mov.u32 %r1, %tid.x;\nmov.u32 %r2, words;\nmad.lo.s32 %r3, %r1, 4, %r2;\nsetp.eq.s32 %p1, %r1, 0;
+st.shared.u32 [%r3], %r1;\nst.shared.u32 [%r3], %r1;\n@%p1 st.shared.u32 [words], 31;\nret;\n}
+""")
+
+        def said(*commands):
+            done = subprocess.run([program.KVSCOPE, "ptx", "debug", ptx, "--block", "32", "--arg", "f32[64]"],
+                                  input="\n".join(commands), capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return re.findall("^(?:written|stopped).*|^finished|^step [0-9]+", done.stdout, re.MULTILINE)
+        write = "write shared 0x404 4"
+        self.assertEqual(said(write, write, write), ["step 0", "written: shared 0x00404: 01 00 00 00", "step 5",
+                                                     "written: shared 0x00404: 01 00 00 00", "step 6", "finished", "step 8"])
+        self.assertEqual(said("watch shared 0x404 4", "run", "run"),
+                         ["step 0", "stopped at watchpoint 1: shared 0x00404: ff ff ff ff -> 01 00 00 00", "step 5",
+                          "finished", "step 8"])
+        self.assertEqual(said("goto 6", "write shared 0x400 8 0"),
+                         ["step 0", "step 6", "written: shared 0x00400: 1f 00 00 00 01 00 00 00", "step 7"])
+
     def test_each_command_prints_something(self):
         out = self.session("registers", "barriers", "reports", "copies", "break elementwise.cu:11", "delete 1")
         for answer in ("no register has been written yet", "no barriers in use", "no reports so far",
@@ -764,6 +788,14 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
                 ("print f1", "print needs a register, with its %: print %r1"),
                 ("watch global 0x10 4", "no array has 4 bytes at 0x10: ptx run prints the address of each array"),
                 ("watch global 0x200000000 0", "0 bytes: watch 1 to 4096 bytes"),
+                ("write global 0x200000000 4", "write needs shared, an address and bytes: write shared 0x400 4"),
+                ("write shared 0x400", "write needs shared, an address and bytes: write shared 0x400 4"),
+                ("write shared 0x400 4 1", "there is no CTA 1: the launch has 1 CTA"),
+                ("watch shared 0x400 4 4294967296", "there is no CTA 4294967296: the launch has 1 CTA"),
+                ("watch shared 0x400 4 0 9", "'9' is not used: watch takes 4 words"),
+                ("step 3 4", "'4' is not used: step takes one word"),
+                ("run quickly", "'quickly' is not used: run takes no words"),
+                ("quit now", "'now' is not used: quit takes no words"),
                 ("pick 0 9", "there is no warp 9 of CTA 0 now: where lists the warps"),
                 ("pick 7 0", "there is no warp 0 of CTA 7 now: where lists the warps"),
                 ("watch shared 0x100000 4", "shared memory has no 4 bytes at 0x100000: it ends at 0x0")]:

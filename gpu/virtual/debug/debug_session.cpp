@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <ostream>
 #include <sstream>
@@ -35,6 +36,27 @@ std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
   for (std::string word; text >> word;) words.push_back(word);
   return words;
+}
+
+// The words that a command takes after its name; `break` takes a condition of any form and reports what is wrong in it.
+void check_words(const std::vector<std::string>& w) {
+  struct Taken {
+    std::string_view commands;  // each between blanks
+    std::size_t most;
+  };
+  static constexpr std::array kTaken = {
+      Taken{" watch write ", 4}, Taken{" x ", 3}, Taken{" pick ", 2}, Taken{" step s back b goto g delete print p ", 1},
+      Taken{
+          " run r continue c warp w line n over o barrier event report backline list l where registers barriers copies "
+          "reports help h quit q detach ",
+          0}};
+  for (const Taken& taken : kTaken) {
+    if (taken.commands.find(" " + w[0] + " ") == std::string_view::npos || w.size() <= taken.most + 1) continue;
+    throw CommandFault(fmt::format("'{}' is not used: {} takes {}", w[taken.most + 1], w[0],
+                                   taken.most == 0   ? "no words"
+                                   : taken.most == 1 ? "one word"
+                                                     : fmt::format("{} words", taken.most)));
+  }
 }
 
 std::uint64_t count(const std::vector<std::string>& w, std::size_t i, std::uint64_t otherwise) {
@@ -132,6 +154,7 @@ const std::vector<std::string>& debug_commands() {
       "barrier         continue until a barrier or a phase of an mbarrier completes",
       "event           continue to the next effect that other threads can observe, such as a store",
       "report          continue to the next report",
+      "write shared ADDRESS BYTES [CTA]    continue until an instruction or a copy writes any of these bytes",
       "back [N]        go back by one warp instruction, or N",
       "backline        go back to the previous source line of the same warp",
       "goto STEP       go to any step, forward or backward",
@@ -168,6 +191,7 @@ DebugSession::Answer DebugSession::obey(const std::string& line) {
   const Words words = words_of(line);
   if (words.empty()) return Answer::next;
   const std::string& verb = words[0];
+  check_words(words);
   if (verb == "quit" || verb == "q") return Answer::quit;
   if (verb == "detach") return Answer::detach;
   ended_ = false;
@@ -226,6 +250,9 @@ void DebugSession::went(const Stop& stop) {
       break;
     case StopReason::barrier:
       out_ << "completed: " << stop.what << '\n';
+      break;
+    case StopReason::write:
+      out_ << "written: " << stop.what << '\n';
       break;
     default:
       out_ << name(stop.reason) << '\n';
@@ -320,14 +347,7 @@ bool DebugSession::stops(const std::string& verb, const Words& w) {
     set_break(place);
   } else if (verb == "watch") {
     if (w.size() < 4) throw CommandFault("watch needs a space, an address and bytes: watch shared 0x400 4");
-    const Position at = run_.position();
-    const Watch watch{
-        .space = space(w[1]),
-        .cta = static_cast<std::int32_t>(count(w, 4, at.cta < 0 ? 0 : static_cast<std::uint64_t>(at.cta))),
-        .address = count(w, 2, 0),
-        .bytes = static_cast<std::int64_t>(count(w, 3, 4))};
-    check_watch(watch);
-    out_ << fmt::format("watchpoint {}\n", run_.add_watch(watch));
+    out_ << fmt::format("watchpoint {}\n", run_.add_watch(bytes_named(w)));
   } else if (verb == "delete") {
     const std::uint64_t which = count(w, 1, 0);
     if (which > INT32_MAX || !run_.remove(static_cast<int>(which)))
@@ -340,8 +360,18 @@ bool DebugSession::stops(const std::string& verb, const Words& w) {
   return true;
 }
 
+// Of `watch` and `write`: a space, an address, a number of bytes, and the CTA, by default that of the next instruction.
 // Shared memory is checked when the CTA is running; before that, its size is not known.
-void DebugSession::check_watch(const Watch& watch) const {
+Watch DebugSession::bytes_named(const Words& w) {
+  const Position at = run_.position();
+  const std::uint64_t number = count(w, 4, at.cta < 0 ? 0 : static_cast<std::uint64_t>(at.cta));
+  if (const std::int64_t ctas = run_.launch().cta_count(); number >= static_cast<std::uint64_t>(ctas)) {
+    throw CommandFault(fmt::format("there is no CTA {}: the launch has {}", number, counted(ctas, "CTA")));
+  }
+  const Watch watch{.space = space(w[1]),
+                    .cta = static_cast<std::int32_t>(number),
+                    .address = count(w, 2, 0),
+                    .bytes = static_cast<std::int64_t>(count(w, 3, 4))};
   if (watch.bytes < 1 || watch.bytes > kMostBytes) {
     throw CommandFault(fmt::format("{} bytes: watch 1 to {} bytes", watch.bytes, kMostBytes));
   }
@@ -354,6 +384,7 @@ void DebugSession::check_watch(const Watch& watch) const {
     throw CommandFault(fmt::format("shared memory has no {} bytes at 0x{:x}: it ends at 0x{:x}", watch.bytes,
                                    watch.address, cta->shared.size()));
   }
+  return watch;
 }
 
 // --- movements -------------------------------------------------------------------------------------------------------
@@ -377,6 +408,10 @@ bool DebugSession::goes(const std::string& verb, const Words& w) {
     went(run_.to(StopReason::event));
   } else if (verb == "report") {
     went(run_.to(StopReason::report));
+  } else if (verb == "write") {
+    if (w.size() < 4 || w[1] != "shared")
+      throw CommandFault("write needs shared, an address and bytes: write shared 0x400 4");
+    went(run_.to_write(bytes_named(w)));
   } else if (verb == "goto" || verb == "g") {
     if (w.size() < 2) throw CommandFault("goto needs a step: goto 120");
     went(run_.seek(count(w, 1, 0)));

@@ -83,7 +83,7 @@ class DebugSession {
   bool holds_here(const BreakCondition& condition);
   [[nodiscard]] std::vector<std::int32_t> pcs_of(const std::string& where) const;
   void set_break(const std::string& text);
-  void check_watch(const Watch& watch) const;
+  [[nodiscard]] Watch bytes_named(const Words& words);
   void list_source();
 
   ControlledRun& run_;
