@@ -159,7 +159,7 @@ class VirtualKernelRun final : public viz::KernelRun {
     std::vector<std::int32_t> with_code;
     for (const viz::KernelInstruction& instruction : code_.instructions) with_code.push_back(instruction.ptx_line);
     std::ranges::sort(with_code);
-    with_code.erase(std::ranges::unique(with_code).begin(), with_code.end());
+    with_code.erase(std::unique(with_code.begin(), with_code.end()), with_code.end());
     code_.sources.push_back({path, {module.lines.begin(), module.lines.end()}, std::move(with_code)});
   }
 

@@ -109,7 +109,7 @@ Numbers merged(const SoftmaxCase& made, float w0, float w1, float divisor, float
 
 std::vector<MergeError> merge_errors() {
   using C = const SoftmaxCase&;
-  const auto weight = [](C c, int part) { return std::exp(c.lse[part] - std::max(c.lse[0], c.lse[1])); };
+  const auto weight = [](C c, int part) { return std::exp(c.part_lse(part) - std::max(c.lse[0], c.lse[1])); };
   const auto lse_of = [weight](C c) { return std::max(c.lse[0], c.lse[1]) + std::log(weight(c, 0) + weight(c, 1)); };
   return {
       {"no maximum in the merge: exp(lse) is inf from 89 on",
@@ -243,10 +243,10 @@ PictureGrid merge_grid(const SoftmaxCase& made) {
   const float largest = std::max(made.lse[0], made.lse[1]);
   PictureGrid grid{"the two parts", {"a", "b"}, {{"lse", {}}, {"exp(lse - larger lse)", {}}, {"o[0]", {}}}};
   for (int part = 0; part < 2; ++part) {
-    const bool empty = made.lse[part] == kMinusInfinity;
-    grid.rows[0].cells.push_back({softmax_number(static_cast<double>(made.lse[part]))});
+    const bool empty = made.part_lse(part) == kMinusInfinity;
+    grid.rows[0].cells.push_back({softmax_number(static_cast<double>(made.part_lse(part)))});
     grid.rows[1].cells.push_back(
-        {empty ? "0" : softmax_number(std::exp(static_cast<double>(made.lse[part] - largest))), CellMark::used});
+        {empty ? "0" : softmax_number(std::exp(static_cast<double>(made.part_lse(part) - largest))), CellMark::used});
     grid.rows[2].cells.push_back({softmax_number(static_cast<double>(made.value(part, 0)))});
   }
   return grid;

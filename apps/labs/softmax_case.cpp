@@ -114,8 +114,8 @@ Allowed expected_merge(const SoftmaxCase& made) {
   for (std::int64_t d = 0; d < made.dim; ++d) {
     double sum = 0, weights = 0;
     for (int part = 0; part < 2; ++part) {
-      if (made.lse[part] == kMinusInfinity) continue;
-      const double weight = std::exp(made.lse[part] - largest);
+      if (made.part_lse(part) == kMinusInfinity) continue;
+      const double weight = std::exp(made.part_lse(part) - largest);
       sum += weight * std::abs(made.value(part, d));
       weights += weight;
     }
@@ -142,7 +142,7 @@ SoftmaxCase make_softmax_case(Scores kind, const CounterRng& random, std::size_t
     made.lse[0] = number == 2 || number == 3 ? kMinusInfinity : base;
     made.lse[1] = number == 3 || number == 4 ? kMinusInfinity : number == 5 ? base - 200 : base + uniform(1, 6);
     for (int part = 0; part < 2; ++part) {
-      for (std::int64_t d = 0; d < made.dim && made.lse[part] == kMinusInfinity; ++d) {
+      for (std::int64_t d = 0; d < made.dim && made.part_lse(part) == kMinusInfinity; ++d) {
         made.values[static_cast<std::size_t>(part * made.dim + d)] = 0;
       }
     }

@@ -32,6 +32,7 @@ struct SoftmaxCase {
   [[nodiscard]] std::int64_t keys() const { return period() * repeats; }
   [[nodiscard]] std::int64_t bytes() const { return keys() * (1 + dim) * std::int64_t{sizeof(float)}; }
   [[nodiscard]] float score(std::int64_t key) const { return scores[static_cast<std::size_t>(key % period())]; }
+  [[nodiscard]] float part_lse(int part) const { return lse[static_cast<std::size_t>(part)]; }
   // Of key `row`, or of part `row` of a merge.
   [[nodiscard]] float value(std::int64_t row, std::int64_t d) const {
     return values[static_cast<std::size_t>((is_merge() ? row : row % period()) * dim + d)];

@@ -188,7 +188,7 @@ void KernelWindow::build_docks() {
     for (QWidget* part : parts) column->addWidget(part, part == large ? 1 : 0);
     return widget;
   };
-  const auto table = [this](const QString& name, QAbstractItemModel& model, RowDelegate& rows) {
+  const auto table = [](const QString& name, QAbstractItemModel& model, RowDelegate& rows) {
     QTableView* const out = make_dock_table(name);
     out->setModel(&model);
     out->setItemDelegate(&rows);

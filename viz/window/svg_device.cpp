@@ -86,6 +86,11 @@ class SvgDevice::Engine final : public VectorEngine {
   }
   [[nodiscard]] Type type() const override { return SVG; }
 
+  using VectorEngine::drawEllipse;
+  using VectorEngine::drawLines;
+  using VectorEngine::drawPolygon;
+  using VectorEngine::drawRects;
+
   void drawRects(const QRectF* rects, int count) override {
     for (int i = 0; i < count; ++i) {
       const QRectF r = rects[i].normalized();

@@ -206,6 +206,11 @@ class TikzDevice::Engine final : public VectorEngine {
     return VectorEngine::begin(device);
   }
 
+  using VectorEngine::drawEllipse;
+  using VectorEngine::drawLines;
+  using VectorEngine::drawPolygon;
+  using VectorEngine::drawRects;
+
   void drawRects(const QRectF* rects, int count) override {
     for (int i = 0; i < count; ++i) {
       QPainterPath path;
