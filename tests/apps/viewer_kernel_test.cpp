@@ -344,7 +344,7 @@ TEST(KernelRun, TheNextWriteOfAWordIsTheFirstPositionWithAnotherWriter) {
   for (std::uint64_t step = 0; step <= end; ++step) shared.push_back(go(*run, KernelMove::seek, step).shared);
   const auto base = std::ranges::find_if(shared, [](const auto& s) { return !s.bytes.empty(); })->base;
   int writes = 0;
-  for (const std::size_t word : {0, 5, 40, 64}) {
+  for (const std::size_t word : {0U, 5U, 40U, 64U}) {
     // The step whose instruction wrote it last; nothing: not written.
     const auto writer_at = [&](std::uint64_t step) {
       const viz::KernelShared& now = shared[step];

@@ -80,7 +80,7 @@ TEST(FlatClump, IsTheShareOfAQuarterStep) {
 TEST(FlatClump, IsZeroForWeightsThatVary) {
   const std::array<double, kClumpTypes> none{};
   for (const double deviation : {0.5, 1.0, 3.0}) {
-    for (const std::size_t keys : {17, 188, 1000, 16384}) {
+    for (const std::size_t keys : {17U, 188U, 1000U, 16384U}) {
       const std::array<double, kClumpTypes> flat = Row(normal(keys, deviation)).flat();
       EXPECT_EQ(flat[0], 0) << keys << " keys, " << deviation;
       EXPECT_EQ(flat[1], 0) << keys << " keys, " << deviation;
@@ -101,7 +101,7 @@ TEST(FlatClump, IsZeroForWeightsThatVary) {
 TEST(FlatClump, IsTheLargestOfAllQuarterSteps) {
   const auto one_by_one = [](const Row& row) {
     std::array<double, kClumpTypes> clump{};
-    for (const std::size_t type : {2, 0, 1}) {
+    for (const std::size_t type : {2U, 0U, 1U}) {
       const int bits = kKept[type] + 3;
       std::vector<double> weight_of(std::size_t{1} << bits);
       for (const double e : row.weights) {
@@ -119,7 +119,7 @@ TEST(FlatClump, IsTheLargestOfAllQuarterSteps) {
     return clump;
   };
   std::array<int, kClumpTypes + 1> with_types{};
-  for (const std::size_t keys : {31, 64, 200, 1000, 5000, 40'000}) {
+  for (const std::size_t keys : {31U, 64U, 200U, 1000U, 5000U, 40'000U}) {
     for (double width = 1; width > 1e-4; width *= 0.7) {
       const Row row(spread(keys, width));
       const std::array<double, kClumpTypes> expected = one_by_one(row), flat = row.flat();

@@ -109,7 +109,7 @@ double brute_force(const Row& row, std::size_t type) {
   const double whole = *std::ranges::max_element(row.weights);
   const std::size_t keys = row.weights.size();
   double largest = 0;
-  for (const std::size_t tile : {16, 32, 64, 128, 256}) {
+  for (const std::size_t tile : {16U, 32U, 64U, 128U, 256U}) {
     for (const bool backwards : {false, true}) {
       std::array<double, kPhaseMoves> phases{};
       double maximum = 0;
@@ -168,7 +168,7 @@ TEST(RisingClump, OfFloatsIsThatOfDoubles) {
 
 // Lengths with a last tile of any size: lanes after its end must add nothing.
 TEST(RisingClump, HasTheSameBitsWithEveryInstructionSet) {
-  for (const std::size_t keys : {17, 31, 300, 1000}) {
+  for (const std::size_t keys : {17U, 31U, 300U, 1000U}) {
     const Row row = row_of(rising(keys, 3, 0.01));
     const std::vector<float> floats(row.weights.begin(), row.weights.end());
     const std::span<const double> doubles(row.weights);
@@ -190,7 +190,7 @@ TEST(RisingClump, HasTheSameBitsWithEveryInstructionSet) {
 TEST(RisingClump, AddsLittleForScoresInAnyOrder) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
-  for (const std::size_t keys : {100, 512, 1000, 4096, 16384}) {
+  for (const std::size_t keys : {100U, 512U, 1000U, 4096U, 16384U}) {
     for (const double spread : {0.5, 1.0, 3.0}) {
       Scores scores;
       for (std::size_t t = 0; t < keys; ++t) scores.push_back(spread * normal(random));
@@ -207,7 +207,7 @@ TEST(RisingClump, AddsLittleForScoresInAnyOrder) {
 // Row sums of rounded P, by kernels of many tiles: each within the bound of lse, and without the term many are not.
 TEST(RisingClump, CoversKernelsOnRisingAndFallingScores) {
   int outside_without = 0, kernels = 0;
-  for (const std::size_t keys : {1000, 16384}) {
+  for (const std::size_t keys : {1000U, 16384U}) {
     for (const double by : {0.5, 3.0, 7.5, 20.0}) {
       for (const double noise : {0.0, 1e-3}) {
         for (const bool falls : {false, true}) {
@@ -226,7 +226,7 @@ TEST(RisingClump, CoversKernelsOnRisingAndFallingScores) {
             with.clump[type] = std::max(without.clump[type], more[type]);
             const double allowed = lse_budget(rounding, with).p, before = lse_budget(rounding, without).p;
             EXPECT_LE(before, allowed);
-            for (const std::size_t tile : {1, 16, 32, 48, 64, 100, 128, 256}) {
+            for (const std::size_t tile : {1U, 16U, 32U, 48U, 64U, 100U, 128U, 256U}) {
               for (const bool backwards : {false, true}) {
                 const double error = std::fabs(std::log(kernel_sum(row, tile, kKept[type], backwards)));
                 EXPECT_LE(error, allowed) << keys << " keys, rise " << by << ", noise " << noise << ", falls " << falls

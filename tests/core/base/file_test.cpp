@@ -421,7 +421,7 @@ TEST(Crc32Test, IsTheSameForLongRunsAtEveryAlignment) {
   }
   const std::string_view all = bytes;
   for (std::size_t start = 0; start < 17; ++start) {
-    for (const std::size_t count : {63, 64, 65, 79, 80, 81, 127, 128, 143, 144, 145, 1023, 1024, 1025, 1100}) {
+    for (const std::size_t count : {63U, 64U, 65U, 79U, 80U, 81U, 127U, 128U, 143U, 144U, 145U, 1023U, 1024U, 1025U, 1100U}) {
       const std::string_view part = all.substr(start, count);
       EXPECT_EQ(crc32(part), slow_crc32(part)) << start << ' ' << count;
       EXPECT_EQ(crc32(part, crc32(all.substr(0, start))), slow_crc32(all.substr(0, start + count)));

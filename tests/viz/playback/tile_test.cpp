@@ -304,7 +304,7 @@ TEST(TileState, WhatHasNotArrivedIsOutlinedAndWhatHasIsThere) {
   EXPECT_TRUE(landed.complete);
   EXPECT_EQ(landed.landed, std::ssize(tile.chunks));
   EXPECT_EQ(landed.reads, 0);
-  EXPECT_THROW(tile_state(tile, tile.events + 1), IndexError);
+  EXPECT_THROW(static_cast<void>(tile_state(tile, tile.events + 1)), IndexError);
 }
 
 // --- selection -------------------------------------------------------------------------------------------------------

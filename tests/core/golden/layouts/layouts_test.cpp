@@ -260,7 +260,7 @@ TEST(Layouts, ACacheOf2To31ElementsIsWarnedOf) {
   const auto size = static_cast<std::size_t>(kBlock * (kBlocks + 1));
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  const std::shared_ptr<const void> owner(memory, [size](const void* at) { ::munmap(const_cast<void*>(at), size); });
+  const std::shared_ptr<const void> owner(memory, [](const void* at) { ::munmap(const_cast<void*>(at), size); });
   Bundle bundle;
   bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 1}, {2});
   bundle.tensors["cache_seqlens"] = SmallBatch::ints<std::int32_t>({1}, {7});

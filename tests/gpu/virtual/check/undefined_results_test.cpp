@@ -40,7 +40,7 @@ Outputs run(const std::string& body, const std::vector<std::string>& stores) {
   Device device(ProgramOptions{.target = 90});
   const LoadedModule& module = device.load(parse_module(text, "k.ptx"));
   const std::size_t bytes = stores.size() * 4 * kThreads;
-  const std::uint64_t memory = device.memory().allocate(bytes, "x");
+  const std::uint64_t memory = device.memory().allocate(static_cast<std::int64_t>(bytes), "x");
   device.memory().write(memory, std::vector<std::byte>(bytes));
   LaunchConfig config;
   config.kernel = "k";
