@@ -154,7 +154,7 @@ const std::vector<std::string>& debug_commands() {
       "barrier         continue until a barrier or a phase of an mbarrier completes",
       "event           continue to the next effect that other threads can observe, such as a store",
       "report          continue to the next report",
-      "write shared ADDRESS BYTES [CTA]    continue until an instruction or a copy writes any of these bytes",
+      "write shared ADDRESS BYTES [CTA]    continue until an instruction or a copy writes these bytes",
       "back [N]        go back by one warp instruction, or N",
       "backline        go back to the previous source line of the same warp",
       "goto STEP       go to any step, forward or backward",

@@ -450,6 +450,68 @@ TEST(TikzDevice, OutlinesOfOneStyleAreOneCommand) {
   EXPECT_EQ(lines[0].rest, "(0,1) -- (9,1)\n(0,3) -- (9,3)");
 }
 
+// A pen of width 0 and a cosmetic one are as wide at any scale.
+TEST(TikzDevice, PensKeepTheirWidthTheirCornersAndTheirDashes) {
+  const auto lines = Reading(tikz_of([](QPainter& painter) {
+                       painter.scale(2, 2);
+                       QPen pen(QColor(255, 0, 0), 0, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin);
+                       painter.setPen(pen);
+                       painter.drawLine(QPointF(1, 2), QPointF(3, 4.5));
+                       pen = QPen(QColor(255, 0, 0), 2, Qt::SolidLine, Qt::FlatCap, Qt::MiterJoin);
+                       pen.setDashPattern({4, 2});
+                       pen.setDashOffset(1);
+                       painter.setPen(pen);
+                       painter.drawLine(QPointF(1, 2), QPointF(3, 4.5));
+                       pen.setCosmetic(true);
+                       painter.setPen(pen);
+                       painter.drawLine(QPointF(1, 2), QPointF(3, 4.5));
+                     })).named("draw");
+  ASSERT_THAT(lines, SizeIs(3));
+  for (const Command& line : lines) EXPECT_EQ(line.rest, "(2,4) -- (6,9)");
+  using Options = std::map<std::string, std::string>;
+  EXPECT_EQ(lines[0].options, (Options{{"c0", ""}, {"line cap", "round"}, {"line join", "round"}}));
+  EXPECT_EQ(lines[1].options,
+            (Options{{"c0", ""}, {"line width", "3bp"}, {"dash pattern", "{on 12bp off 6bp}"}, {"dash phase", "3bp"}}));
+  EXPECT_EQ(
+      lines[2].options,
+      (Options{{"c0", ""}, {"line width", "1.5bp"}, {"dash pattern", "{on 6bp off 3bp}"}, {"dash phase", "1.5bp"}}));
+}
+
+TEST(TikzDevice, APathOfTwoPartsKeepsItsFillRule) {
+  QPainterPath ring;
+  ring.addRect(QRectF(20, 20, 60, 60));
+  ring.addRect(QRectF(40, 40, 20, 20));
+  QPainterPath filled = ring;
+  filled.setFillRule(Qt::WindingFill);
+  const auto paint = [&](QPainter& painter) {
+    painter.fillPath(ring, Qt::blue);
+    painter.translate(80, 0);
+    painter.fillPath(filled, Qt::red);
+  };
+  EXPECT_EQ(differing(direct(paint), shown(tikz_of(paint))), 0);
+  const auto scopes = Reading(tikz_of([&](QPainter& painter) {
+                        painter.fillPath(ring, QBrush(Qt::blue, Qt::HorPattern));
+                        painter.fillPath(filled, QBrush(Qt::blue, Qt::HorPattern));
+                      })).named("scope");
+  ASSERT_THAT(scopes, SizeIs(2));
+  EXPECT_TRUE(scopes[0].options.contains("even odd rule"));
+  EXPECT_THAT(scopes[1].options, IsEmpty());
+}
+
+TEST(TikzDevice, ARotatedImageIsRotatedRectangles) {
+  QImage image(2, 1, QImage::Format_RGB32);
+  image.setPixelColor(0, 0, Qt::red);
+  image.setPixelColor(1, 0, Qt::blue);
+  const auto fills = Reading(tikz_of([&](QPainter& painter) {
+                       painter.translate(100, 50);
+                       painter.rotate(90);
+                       painter.drawImage(QRectF(0, 0, 20, 10), image);
+                     })).named("fill");
+  ASSERT_THAT(fills, SizeIs(2));
+  EXPECT_EQ(path_of(fills[0].rest).boundingRect(), QRectF(90, 60, 10, 10));  // in the order of colors: blue
+  EXPECT_EQ(path_of(fills[1].rest).boundingRect(), QRectF(90, 50, 10, 10));
+}
+
 TEST(TikzDevice, ShapesAreCounted) {
   TikzDevice device({kWidth, kHeight}, 1, QStringLiteral("title"));
   QPainter painter(&device);
@@ -529,6 +591,7 @@ TEST(TikzDevice, ACharacterIsNeverACommand) {
   EXPECT_EQ(text(QStringLiteral(" a  b ")), "\\ a \\ b\\ ") << "TeX would omit and join these blanks";
   EXPECT_EQ(text(QStringLiteral("8 \u00d7 4 \u2192 32 \u00b7 \u00fc \u0159")),
             "8 \\texttimes{} 4 \\ensuremath{\\rightarrow} 32 \\textperiodcentered{} \u00fc \u0159");
+  EXPECT_EQ(text(QStringLiteral("a\x01\x7f b")), "a b") << "control characters";
   EXPECT_EQ(text(QStringLiteral("\u4e2d")), "\\kvscopechar{20013}{4E2D}");
   EXPECT_EQ(text(QString::fromUcs4(U"\U0001F600!")), "\\kvscopechar{128512}{1F600}!");
 }
