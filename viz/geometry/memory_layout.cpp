@@ -12,7 +12,8 @@ constexpr double kLeastPitch = 1e-3;  // [px] rows of a body that has no height 
 constexpr double kLabelShare = 0.42;  // of the body's width
 constexpr double kJumpShare = 0.35;   // of the height, for all jumps together
 constexpr double kBytesShare = 0.5;   // of the height, for the bytes of a row; if they need more, they are not drawn
-constexpr double kHeading = 14, kBeside = 6, kByteLine = 8, kBytesTitle = 18, kOffsets = 26;  // [px] at font scale 1
+constexpr double kHeading = 14, kBeside = 6, kByteLine = 8, kBytesTitle = 18;  // [px] at font scale 1
+constexpr double kOffsets = 26, kOffsetCharacter = 5.25;  // [px] at font scale 1: of four characters, and of one more
 
 }  // namespace
 
@@ -82,7 +83,11 @@ RowBytesLayout row_bytes_layout(std::int64_t bytes, const QRectF& area, double f
   RowBytesLayout layout;
   const double title = std::round(kBytesTitle * font_scale);
   layout.title = QRectF(area.left(), area.top(), area.width(), title);
-  layout.offset = std::round(kOffsets * font_scale);
+  std::int64_t digits = 1;  // of the largest offset
+  for (std::int64_t left = bytes - 1; left >= 10; left /= 10) ++digits;
+  const std::int64_t commas = (digits - 1) / 3;
+  const auto more = static_cast<double>(std::max<std::int64_t>(digits + commas - 4, 0));
+  layout.offset = std::round((kOffsets + kOffsetCharacter * more) * font_scale);
   layout.byte = std::max((area.width() - layout.offset) / static_cast<double>(kBytesOfLine), 0.5);
   layout.line = std::round(kByteLine * font_scale);
   const auto lines = static_cast<double>((bytes + kBytesOfLine - 1) / kBytesOfLine);

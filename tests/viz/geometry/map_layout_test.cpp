@@ -91,6 +91,16 @@ TEST(MemoryLayout, ScalesAreBesideTheirRowsAndBytesBelowAllOfThem) {
 }
 
 // 640 bytes: 10 lines. Each byte has another place.
+// "1,024" is wider than "896": it was cut off at its left.
+TEST(RowBytesLayout, OffsetsHaveRoomForAllOfTheirDigits) {
+  const QRectF area(5, 300, 264, 200);
+  EXPECT_DOUBLE_EQ(row_bytes_layout(640, area, 1).offset, 26);
+  EXPECT_DOUBLE_EQ(row_bytes_layout(1000, area, 1).offset, 26);
+  EXPECT_DOUBLE_EQ(row_bytes_layout(1152, area, 1).offset, 31);
+  EXPECT_DOUBLE_EQ(row_bytes_layout(20'000, area, 2).offset, 73);
+  EXPECT_DOUBLE_EQ(row_bytes_layout(1152, area, 1).grid.left(), 5 + 31);
+}
+
 TEST(MemoryLayout, TheBytesOfARowFillLinesOf64) {
   EXPECT_DOUBLE_EQ(row_bytes_height(640, 1), 98);
   const QRectF area(5, 300, 264, row_bytes_height(640, 1));
