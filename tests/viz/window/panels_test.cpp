@@ -618,7 +618,7 @@ TEST_F(WritingTest, TheBarShowsTheFieldsOfItsFormat) {
   };
   EXPECT_EQ(the<ExportBar>().suffix(), QStringLiteral("png"));
   EXPECT_FALSE(shown("First step"));
-  format->setCurrentIndex(3);
+  format->setCurrentIndex(format->findData(static_cast<int>(PictureFormat::gif)));
   EXPECT_EQ(the<ExportBar>().suffix(), QStringLiteral("gif"));
   EXPECT_TRUE(shown("First step"));
   EXPECT_TRUE(shown("Pixels of the file per pixel of the picture"));
