@@ -466,7 +466,7 @@ class Tikz(Pictures):
     def test_latex_reads_it(self):
         if not shutil.which("pdflatex"):
             self.skipTest("pdflatex is not installed: apt-get install texlive-latex-base texlive-pictures")
-        for number, arguments in enumerate(self.VIEWS):
+        for arguments in self.VIEWS:
             with self.subTest(arguments), tempfile.TemporaryDirectory() as out:
                 with open(os.path.join(out, "picture.tikz"), "wb") as file:
                     file.write(self.bytes_of(*arguments, ending="tikz"))

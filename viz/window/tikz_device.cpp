@@ -255,7 +255,7 @@ class TikzDevice::Engine final : public VectorEngine {
     const QFont font = item.font();
     const double scale = scale_of_transform();
     std::string style = fmt::format("text={}", name_of(pen().color()));
-    if (const double alpha = pen().color().alphaF() * opacity(); alpha < 1) style += ",text opacity=" + decimal(alpha);
+    style += opacity_option("text", pen().color());
     const double degrees = qRadiansToDegrees(std::atan2(transform().m12(), transform().m11()));
     if (std::abs(degrees) > 0.001) style += ",rotate=" + decimal(-degrees);
     std::string face = font.family().contains(QLatin1String("Mono")) ? "\\ttfamily" : "\\sffamily";
@@ -338,7 +338,7 @@ class TikzDevice::Engine final : public VectorEngine {
       } else {
         QColor color = brush().color();
         color.setAlphaF(static_cast<float>(color.alphaF() * share_of(brush_style)));
-        put_shape(fill_style(color, even_odd), outline, is_rect && color.alphaF() * opacity() >= 1);
+        put_shape(fill_style(color, even_odd), outline, is_rect && is_opaque(color));
       }
     }
     stroke(path, outline);
@@ -347,13 +347,13 @@ class TikzDevice::Engine final : public VectorEngine {
   void stroke(const QPainterPath& path) { stroke(path, tikz_path(path)); }
   void stroke(const QPainterPath& path, const std::string& outline) {
     if (pen().style() == Qt::NoPen || path.isEmpty()) return;
-    put_shape(stroke_style(), outline, pen().color().alphaF() * opacity() >= 1 && pen().style() == Qt::SolidLine);
+    put_shape(stroke_style(), outline, is_opaque(pen().color()) && pen().style() == Qt::SolidLine);
   }
 
   void hatch(const QPainterPath& path, const std::string& outline, bool even_odd) {
     const QColor color = brush().color();
     std::string style = "draw=" + name_of(color);
-    if (const double alpha = color.alphaF() * opacity(); alpha < 1) style += ",draw opacity=" + decimal(alpha);
+    style += opacity_option("draw", color);
     ++shapes_;
     open_style_.clear();
     put(fmt::format("\\begin{{scope}}{}\n\\clip {};\n\\path[{}]\n{};\n\\end{{scope}}\n",
@@ -373,16 +373,14 @@ class TikzDevice::Engine final : public VectorEngine {
   }
 
   [[nodiscard]] std::string fill_style(const QColor& color, bool even_odd = false) {
-    const double alpha = color.alphaF() * opacity();
-    return fmt::format("\\fill[{}{}{}] ", name_of(color), alpha < 1 ? ",fill opacity=" + decimal(alpha) : "",
+    return fmt::format("\\fill[{}{}{}] ", name_of(color), opacity_option("fill", color),
                        even_odd ? ",even odd rule" : "");
   }
 
   [[nodiscard]] std::string stroke_style() {
-    std::string style = "\\draw[" + name_of(pen().color());
-    if (const double alpha = pen().color().alphaF() * opacity(); alpha < 1) style += ",draw opacity=" + decimal(alpha);
-    const double own = pen().widthF() > 0 ? pen().widthF() : 1;
-    const double width = pen().isCosmetic() || pen().widthF() <= 0 ? own : own * scale_of_transform();
+    std::string style = "\\draw[" + name_of(pen().color()) + opacity_option("draw", pen().color());
+    const bool at_any_scale = pen().isCosmetic() || pen().widthF() <= 0;
+    const double width = (pen().widthF() > 0 ? pen().widthF() : 1) * (at_any_scale ? 1 : scale_of_transform());
     if (decimal(width) != "1") style += ",line width=" + length(width);
     if (pen().capStyle() != Qt::FlatCap)
       style += pen().capStyle() == Qt::RoundCap ? ",line cap=round" : ",line cap=rect";
@@ -399,6 +397,12 @@ class TikzDevice::Engine final : public VectorEngine {
       if (pen().dashOffset() != 0) style += ",dash phase=" + length(pen().dashOffset() * width);
     }
     return style + "] ";
+  }
+
+  [[nodiscard]] bool is_opaque(const QColor& color) const { return color.alphaF() * opacity() >= 1; }
+  // ",fill opacity=0.5"; of an opaque color nothing.
+  [[nodiscard]] std::string opacity_option(std::string_view what, const QColor& color) const {
+    return is_opaque(color) ? "" : fmt::format(",{} opacity={}", what, decimal(color.alphaF() * opacity()));
   }
 
   // "1.5bp" of a length in pixels.

@@ -90,7 +90,6 @@ TEST(MemoryLayout, ScalesAreBesideTheirRowsAndBytesBelowAllOfThem) {
   EXPECT_TRUE(memory_layout({{0, 16}}, QRectF(0, 0, 264, 200), 1, {0, 150}).bytes.isEmpty()) << "no room";
 }
 
-// 640 bytes: 10 lines. Each byte has another place.
 // "1,024" is wider than "896": it was cut off at its left.
 TEST(RowBytesLayout, OffsetsHaveRoomForAllOfTheirDigits) {
   const QRectF area(5, 300, 264, 200);
@@ -101,6 +100,7 @@ TEST(RowBytesLayout, OffsetsHaveRoomForAllOfTheirDigits) {
   EXPECT_DOUBLE_EQ(row_bytes_layout(1152, area, 1).grid.left(), 5 + 31);
 }
 
+// 640 bytes: 10 lines. Each byte has another place.
 TEST(MemoryLayout, TheBytesOfARowFillLinesOf64) {
   EXPECT_DOUBLE_EQ(row_bytes_height(640, 1), 98);
   const QRectF area(5, 300, 264, row_bytes_height(640, 1));

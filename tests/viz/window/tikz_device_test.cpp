@@ -34,7 +34,7 @@ std::string tikz_of(Paint&& paint, double scale = 1, const QString& title = QStr
   return device.bytes();
 }
 
-// A command with its options, and what stands behind them up to the semicolon.
+// A command with its options, and the text from there to the semicolon.
 struct Command {
   std::string name;
   std::map<std::string, std::string> options;  // "c3": "", "fill opacity": "0.5"
@@ -572,7 +572,7 @@ TEST(TikzDevice, ATextHasItsPlaceItsWidthItsFontAndItsColor) {
 // Names come from files: no character of them is a command of TeX.
 TEST(TikzDevice, ACharacterIsNeverACommand) {
   const auto text = [](const QString& painted) {
-    std::string words;  // a character of another font has a node of its own
+    std::string words;  // Qt writes a character of another font as a separate node
     for (const Command& node : Reading(tikz_of([&](QPainter& painter) {
                                  painter.setFont(ui_font(12));
                                  painter.drawText(QPointF(20, 30), painted);
